@@ -1,0 +1,92 @@
+# `make demo` and `make test` need Python 3.11 or later; each target says what else it lacks.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_FLAGS ?= -q -n auto
+
+# redis-py versions that `make test-all` runs the tests with, beside the newest
+REDIS_PY := 5 6 7
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check bench coverage clean debian-servers debian-lint
+.DELETE_ON_ERROR:
+
+help:  ## what each target does
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: $(VENV)/demo.stamp  ## see an LLM client remember, with an embedded server
+	$(BIN)/turnstore demo
+
+test: debian-servers $(VENV)/test.stamp  ## the tests on every server there is, in under five minutes
+	$(BIN)/pytest $(PYTEST_FLAGS)
+
+test-all: debian-servers $(VENV)/test.stamp $(REDIS_PY:%=test-redis-py-%)  ## also slow tests, and redis-py 5, 6, 7
+	$(BIN)/pytest $(PYTEST_FLAGS) -m ""
+
+test-redis-py-%: $(VENV)-redis-py-%/test.stamp
+	$(VENV)-redis-py-$*/bin/pytest $(PYTEST_FLAGS) -p no:cacheprovider
+
+check: debian-lint $(VENV)/dev.stamp  ## style, types, layers, Lua, file lengths, the wheel
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	luacheck --quiet lua
+	$(BIN)/python tests/lengths.py
+	$(BIN)/pytest -q tests/packaging
+
+coverage: debian-servers $(VENV)/test.stamp  ## the tests, and the lines and branches they miss
+	$(BIN)/pytest $(PYTEST_FLAGS) --cov --cov-report=term-missing
+
+bench: $(VENV)/test.stamp  ## the benchmarks, paired with what they are measured against
+	$(BIN)/python benchmarks/run.py
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) $(VENV)-redis-py-* build dist .mypy_cache .ruff_cache .pytest_cache \
+	  .import_linter_cache .hypothesis .coverage .coverage.*
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# One environment for all; each stamp adds what its target needs, and is made again when
+# pyproject.toml changes.
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --editable '.[demo]'
+	touch $@
+
+$(VENV)/test.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --editable '.[demo,test]'
+	touch $@
+
+$(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --editable '.[demo,test,dev]'
+	touch $@
+
+$(VENV)-redis-py-%/test.stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-redis-py-$*
+	$(VENV)-redis-py-$*/bin/pip install --quiet --editable '.[test]' 'redis[hiredis]~=$*.0'
+	touch $@
+
+# apt is used only where we are root; elsewhere the reader is told. A missing server is not an
+# error here: the tests run on the servers there are, and say which one they miss.
+
+debian-servers:
+	@$(call debian,redis-server,redis-server) || true
+
+debian-lint:
+	@$(call debian,luacheck,lua-check)
+
+define debian
+command -v $(1) >/dev/null || { \
+  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+    echo "installing the Debian package $(2)"; \
+    apt-get update -qq && \
+      DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) >/dev/null; \
+  else \
+    echo "missing: $(1) (on Debian or Ubuntu: apt install $(2))" >&2; false; \
+  fi; }
+endef
