@@ -1,0 +1,1 @@
+"""One module a case; each has `measure(context) -> list of figures`."""

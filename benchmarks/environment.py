@@ -1,0 +1,41 @@
+"""What a result was measured with. No host name, no path."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from typing import Any
+
+import redis
+
+import local_server
+
+_PACKAGES = ("turnstore", "redis", "hiredis", "orjson", "pydantic", "openai")
+
+
+def versions(names: tuple[str, ...] = _PACKAGES) -> dict[str, str]:
+    """The versions of those packages that are installed."""
+    found: dict[str, str] = {}
+    for name in names:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def describe(url: str) -> dict[str, Any]:
+    """This machine, this Python, that server."""
+    client: Any = redis.Redis.from_url(url)
+    info = client.info("server")
+    client.close()
+    return {
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "server": f"Redis {info['redis_version']}",
+        "server_from": local_server.binary()[1],
+        "packages": versions(),
+    }
