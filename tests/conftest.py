@@ -1,0 +1,262 @@
+"""The fixtures that every test may use; tests/README.md says how.
+
+Nothing is started before a test asks for it, and each server is started once in a run (once in
+each process, with pytest-xdist, so that processes do not share one).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from contextlib import AsyncExitStack, ExitStack
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+
+import pytest
+
+from tests.servers import found as finding
+from tests.servers import setups
+from tests.servers.facade import as_async
+from tests.servers.proxy import Proxy
+from tests.servers.running import AsyncClient, Client, Server, Single
+from turnstore.server import EmbeddedServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from tests.servers.found import Found
+    from tests.servers.setups import Setup
+    from turnstore import AsyncStore, Store
+
+
+def pytest_report_header() -> list[str]:
+    found = ", ".join(f"{one.name} ({one.about})" for one in finding.servers())
+    lacking = ", ".join(one.name for one in finding.missing())
+    clients = ", ".join(f"{name} {_version(name)}" for name in ("redis", "hiredis", "orjson"))
+    return [f"servers: {found}", *([f"not here: {lacking}"] if lacking else []), f"with: {clients}"]
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+# Which servers and which client setups a test runs on follows from the fixtures it uses.
+
+_SYNC = {"redis_client", "make_store"}
+_ASYNC = {"async_redis_client", "make_async_store"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    names = set(metafunc.fixturenames)
+    if "server" not in names:
+        return
+    marker = metafunc.definition.get_closest_marker("servers")
+    wanted = tuple(marker.args) if marker else ("",)
+    servers = [
+        one
+        for one in finding.servers()
+        if one.name.startswith(wanted)
+        and (one.has_socket or not names & {"proxy", "own_server"})
+        and (one.name != "cluster" or "own_server" not in names)
+    ]
+    if "setup" not in names:
+        metafunc.parametrize("server", servers, ids=[one.name for one in servers], indirect=True)
+        return
+    one_setup = metafunc.definition.get_closest_marker("one_setup") or "own_server" in names
+    pairs = [
+        pytest.param(one, setup, id=f"{one.name}-{setup}")
+        for one in servers
+        for setup in _setups(one, one_setup=bool(one_setup))
+        if not (names & _SYNC and setup.client == "async")
+        if not (names & _ASYNC and setup.client == "sync")
+    ]
+    metafunc.parametrize("server, setup", pairs, indirect=True)
+
+
+def _setups(server: Found, *, one_setup: bool) -> tuple[Setup, ...]:
+    if one_setup:
+        return setups.ONE
+    return setups.ALL if server is finding.servers()[0] else setups.PAIRWISE
+
+
+@pytest.fixture(scope="session")
+def running() -> Iterator[dict[str, Server]]:
+    """Hold the servers that were started in this process."""
+    servers: dict[str, Server] = {}
+    yield servers
+    for server in servers.values():
+        server.close()
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, running: dict[str, Server]) -> Server:
+    """Give one server of the matrix, running."""
+    found: Found = request.param
+    if found.name not in running:
+        running[found.name] = found.start()
+    return running[found.name]
+
+
+@pytest.fixture
+def setup(request: pytest.FixtureRequest) -> Setup:
+    """Say how the client is to be set up."""
+    chosen: Setup = request.param
+    return chosen
+
+
+@pytest.fixture
+def prefix(request: pytest.FixtureRequest, server: Server) -> Iterator[str]:
+    """Give a key prefix of the test's own; what is left under it is looked at, and removed.
+
+    A key that would live for ever fails the test, unless it is marked `keeps_keys`.
+    """
+    prefix = f"test-{uuid4().hex}"
+    yield prefix
+    lives = server.lives(prefix)
+    server.delete(lives)
+    immortal = sorted(key.decode() for key, ttl in lives.items() if ttl == -1)
+    if immortal and not request.node.get_closest_marker("keeps_keys"):
+        pytest.fail(f"left without a time to live: {', '.join(immortal)}", pytrace=False)
+
+
+@pytest.fixture
+def redis_client(server: Server, setup: Setup) -> Iterator[Client]:
+    """Give a sync Redis client, set up in each way."""
+    client = server.client(setup)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+async def async_redis_client(server: Server, setup: Setup) -> AsyncIterator[AsyncClient]:
+    """Give an asyncio Redis client, set up in each way."""
+    client = server.async_client(setup)
+    yield client
+    await client.aclose()
+
+
+# Stores
+
+
+class NewStore(Protocol):
+    """Makes stores that run on both clients; see the fixture `new_store`."""
+
+    def __call__(
+        self,
+        *,
+        at: EmbeddedServer | Proxy | None = ...,
+        redis: Mapping[str, object] = ...,
+        **options: Any,
+    ) -> AsyncStore: ...
+
+
+@pytest.fixture
+async def new_store(server: Server, setup: Setup, prefix: str) -> AsyncIterator[NewStore]:
+    """Make stores for a test that is written once, for AsyncStore, and runs on Store too.
+
+    `at` is a server of the test's own, or a proxy, to be used instead of `server`; `redis` are
+    options for the Redis client; the others are the store's.
+    """
+    async with AsyncExitStack() as stack:
+
+        def make(
+            *,
+            at: EmbeddedServer | Proxy | None = None,
+            redis: Mapping[str, object] | None = None,
+            **options: Any,
+        ) -> AsyncStore:
+            from turnstore import AsyncStore, Store  # noqa: PLC0415 (see facade.py)
+
+            where = Single(at.url) if isinstance(at, EmbeddedServer) else server
+            through = at if isinstance(at, Proxy) else None
+            options = {"name": "test", "prefix": prefix, **options}
+            if setup.client == "async":
+                client = where.async_client(setup, through, **(redis or {}))
+                stack.push_async_callback(client.aclose)
+                return AsyncStore(client, **options)
+            client = where.client(setup, through, **(redis or {}))
+            stack.callback(client.close)
+            return as_async(Store(client, **options))
+
+        yield make
+
+
+@pytest.fixture
+def store(new_store: NewStore) -> AsyncStore:
+    """Give a store with the default options, for a test that is written once."""
+    return new_store()
+
+
+@pytest.fixture
+def make_store(redis_client: Client, prefix: str) -> Callable[..., Store]:
+    """Make sync stores, for the few tests that are about Store alone."""
+
+    def make(**options: Any) -> Store:
+        from turnstore import Store  # noqa: PLC0415 (see facade.py)
+
+        return Store(redis_client, **{"name": "test", "prefix": prefix, **options})
+
+    return make
+
+
+@pytest.fixture
+def make_async_store(async_redis_client: AsyncClient, prefix: str) -> Callable[..., AsyncStore]:
+    """Make asyncio stores, for the few tests that are about AsyncStore alone."""
+
+    def make(**options: Any) -> AsyncStore:
+        from turnstore import AsyncStore  # noqa: PLC0415 (see facade.py)
+
+        return AsyncStore(async_redis_client, **{"name": "test", "prefix": prefix, **options})
+
+    return make
+
+
+# Faults
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    """Give a proxy before `server` that cuts connections where it is told to."""
+    if not server.addresses:
+        pytest.skip("no proxy can stand before TLS or a Unix socket")
+    with Proxy(server.addresses) as proxy:
+        yield proxy
+
+
+class OwnServer(Protocol):
+    """Starts servers that a test may break; see the fixture `own_server`."""
+
+    def __call__(
+        self, *, appendonly: bool = ..., config: Mapping[str, str] | None = ...
+    ) -> EmbeddedServer: ...
+
+
+@pytest.fixture
+def own_server(request: pytest.FixtureRequest) -> Iterator[OwnServer]:
+    """Start servers of the test's own, with the binary of the server it is parametrised with.
+
+    Such a test runs on each local binary, once for each client.
+    """
+    binary = _binary(request)
+    with ExitStack() as stack:
+
+        def start(
+            *, appendonly: bool = False, config: Mapping[str, str] | None = None
+        ) -> EmbeddedServer:
+            server = EmbeddedServer(binary=binary, appendonly=appendonly, config=config)
+            return stack.enter_context(server)
+
+        yield start
+
+
+def _binary(request: pytest.FixtureRequest) -> Path:
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    found: Found | None = parameters.get("server")
+    if found and found.binary:
+        return found.binary
+    if not finding.binaries():
+        finding.lack("no server binary on this machine, and the test has to break one")
+    return finding.binaries()[0]

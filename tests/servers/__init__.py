@@ -1,0 +1,1 @@
+"""The servers that the tests run on, and what stands between them and a store."""
