@@ -33,8 +33,8 @@ check: debian-lint $(VENV)/dev.stamp  ## style, types, layers, Lua, file lengths
 	$(BIN)/mypy
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	luacheck --quiet lua
-	$(BIN)/python tests/lengths.py
+	$(BIN)/python tests/checks/lint_lua.py
+	$(BIN)/python tests/checks/lengths.py
 	$(BIN)/pytest -q tests/packaging
 
 coverage: debian-servers $(VENV)/test.stamp  ## the tests, and the lines and branches they miss

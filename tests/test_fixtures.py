@@ -73,7 +73,6 @@ def test_a_key_is_seen_with_its_life_and_removed(server: Server, prefix: str) ->
     assert server.lives(prefix) == {}
 
 
-@pytest.mark.slow
 def test_a_key_without_a_life_fails_the_test(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("from tests.conftest import *")
     pytester.makeini(

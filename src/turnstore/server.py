@@ -160,15 +160,8 @@ class EmbeddedServer:
             raise RuntimeError("the server is running already")
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix="turnstore-"))
-        attempts = 1 if self._port else _START_ATTEMPTS
         try:
-            for attempt in range(attempts):
-                self._port = self._port if attempts == 1 else free_port()
-                if self._launch():
-                    return self
-                self._end(graceful=False)
-                if attempt == attempts - 1 or "in use" not in self._log():
-                    raise RuntimeError(f"{self._binary} did not start:\n{self._log()}")
+            self._start()
         except BaseException:
             self.stop()
             raise
@@ -207,6 +200,17 @@ class EmbeddedServer:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+    def _start(self) -> None:
+        # A new server may lose its port to another process between the look and the start.
+        ports = [self._port] if self._port else [free_port() for _ in range(_START_ATTEMPTS)]
+        for self._port in ports:
+            if self._launch():
+                return
+            self._end(graceful=False)
+            if "in use" not in self._log():
+                break
+        raise RuntimeError(f"{self._binary} did not start:\n{self._log()}")
 
     def _launch(self) -> bool:
         """Start the process and its guard, and say whether the server came to answer."""

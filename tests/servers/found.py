@@ -33,7 +33,7 @@ from turnstore.server import EmbeddedServer, wheel_server
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_IMAGES = {"redis-7": "redis:7", "redis-8": "redis:8", "valkey": "valkey/valkey:latest"}
+_IMAGES = {"redis-7": "redis:7", "redis-8": "redis:8", "valkey": "valkey/valkey:9"}
 
 
 @dataclass(frozen=True)
