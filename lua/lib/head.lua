@@ -1,0 +1,86 @@
+-- The head: element 0 of every list. It holds what an append has to know, in some 200
+-- bytes, so that no script reads a payload only to learn a number:
+--   head 1 <no> <turn> <messages> <tokens>                the newest element's header
+--   <first_no> <first_turn> <messages_before> <tokens_before>   the oldest, and before it
+--   <turn id> ...                                         of the newest 16 elements
+-- Element number n stands at index n - first_no + 1 of the list.
+local HEAD = "^head 1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.+)$"
+local IDS_KEPT = 16
+
+-- Answers the head as a table (of an empty conversation where there is no list), or nil
+-- and a refusal.
+local function read_head(key)
+  local text = redis.call("LINDEX", key, 0)
+  if not text then
+    return {
+      no = 0, turn = 0, messages = 0, tokens = 0,
+      first_no = 1, first_turn = 1, messages_before = 0, tokens_before = 0,
+      ids = "",
+    }
+  end
+  local no, turn, messages, tokens, first_no, first_turn, messages_before, tokens_before, ids =
+    string.match(text, HEAD)
+  if not no then
+    local format = string.match(text, "^head (%d+) ")
+    if format and format ~= "1" then
+      return nil, "FORMAT " .. format
+    end
+    return nil, "CORRUPT the list does not begin with a head of ours"
+  end
+  return {
+    no = tonumber(no),
+    turn = tonumber(turn),
+    messages = tonumber(messages),
+    tokens = tonumber(tokens),
+    first_no = tonumber(first_no),
+    first_turn = tonumber(first_turn),
+    messages_before = tonumber(messages_before),
+    tokens_before = tonumber(tokens_before),
+    ids = ids,
+  }
+end
+
+local function head_text(head)
+  return string.format(
+    "head 1 %d %d %d %d %d %d %d %d ",
+    head.no, head.turn, head.messages, head.tokens,
+    head.first_no, head.first_turn, head.messages_before, head.tokens_before
+  ) .. head.ids
+end
+
+-- The revision names the newest element: its number and its turn id; 0 where there is none.
+local function revision(head)
+  if head.no == 0 then
+    return "0"
+  end
+  return string.format("%d-", head.no) .. string.match(head.ids, "(%S+)$")
+end
+
+-- Answers how many elements came after the one with this id; nil if it is not among them.
+local function newer_than(head, turn_id)
+  local _, stop = string.find(" " .. head.ids .. " ", " " .. turn_id .. " ", 1, true)
+  if not stop then
+    return nil
+  end
+  local _, newer = string.gsub(string.sub(head.ids, stop), "%S+", "")
+  return newer
+end
+
+local function add_id(head, turn_id)
+  local _, kept = string.gsub(head.ids, "%S+", "")
+  if kept == 0 then
+    head.ids = turn_id
+  elseif kept < IDS_KEPT then
+    head.ids = head.ids .. " " .. turn_id
+  else
+    head.ids = string.match(head.ids, " (.+)$") .. " " .. turn_id
+  end
+end
+
+local function messages_held(head)
+  return head.messages - head.messages_before
+end
+
+local function turns_held(head)
+  return head.turn - head.first_turn + 1
+end

@@ -1,0 +1,64 @@
+"""A memory in Redis for any LLM client.
+
+A `Store` (or `AsyncStore`) holds conversations; a conversation is a sequence of turns; a
+turn is one or more messages that were saved together.
+"""
+
+from .aio import AsyncConversation, AsyncStore
+from .conversation import Conversation
+from .errors import (
+    ClosedError,
+    ConflictError,
+    CorruptTurnError,
+    DeniedError,
+    FormatError,
+    LimitError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    SaveError,
+    ScriptError,
+    ServerError,
+    TurnConflictError,
+    TurnstoreError,
+    UnavailableError,
+    UnsupportedError,
+    WrongTypeError,
+)
+from .messages import Input, Message
+from .results import Appended, History, Stat, Turn, TurnPage
+from .store import Store
+from .turn import AsyncPendingTurn, PendingTurn
+from .window import Window
+
+__all__ = [
+    "Appended",
+    "AsyncConversation",
+    "AsyncPendingTurn",
+    "AsyncStore",
+    "ClosedError",
+    "ConflictError",
+    "Conversation",
+    "CorruptTurnError",
+    "DeniedError",
+    "FormatError",
+    "History",
+    "Input",
+    "LimitError",
+    "Message",
+    "OutOfMemoryError",
+    "PendingTurn",
+    "ReadOnlyError",
+    "SaveError",
+    "ScriptError",
+    "ServerError",
+    "Stat",
+    "Store",
+    "Turn",
+    "TurnConflictError",
+    "TurnPage",
+    "TurnstoreError",
+    "UnavailableError",
+    "UnsupportedError",
+    "Window",
+    "WrongTypeError",
+]

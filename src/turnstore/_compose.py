@@ -1,0 +1,183 @@
+"""What the model is sent, and what of a request is new: one set of rules for every client.
+
+- Instructions (system, developer) go first, pass through, and are not stored.
+- History follows, then the new messages. Messages of the request that are stored already
+  are recognised and neither sent nor stored twice.
+- Whatever a model would refuse stays out of what is sent: a tool call without its result,
+  a result without its call. It stays stored.
+- Results that answer the open calls of the newest turn continue that turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from .errors import FormatError
+from .messages import Format, Message, format_named
+from .results import History
+
+__all__ = ["Plan", "compose"]
+
+
+class Plan(NamedTuple):
+    """What becomes of a request.
+
+    Attributes:
+        send: What the model is sent: instructions, history, new messages.
+        new: What of the request is stored.
+        continued: The messages of the open turn that it continues; None for a new turn.
+    """
+
+    send: list[Message]
+    new: list[Message]
+    continued: list[Message] | None
+
+
+def compose(
+    history: History, request: list[Message], rules: Format, on_other_format: Literal["raise", "text"]
+) -> Plan:
+    """Put history into a request.
+
+    Raises:
+        FormatError: A stored turn has another format, and is not to be sent as text.
+        ValueError: The request answers a tool call that no stored turn waits for.
+    """
+    leading = 0
+    while leading < len(request) and rules.is_instruction(request[leading]):
+        leading += 1
+    instructions, rest = request[:leading], request[leading:]
+    spoken = [message for message in rest if not rules.is_instruction(message)]
+    known = _overlap(history, spoken, rules)
+    new = spoken[known:]
+    if known:
+        # From the first new message on, with the instructions that stand between.
+        rest = rest[next(i for i, message in enumerate(rest) if message is new[0]) :]
+
+    groups = _groups(history, rules, on_other_format)
+    answered = _answered_from_outside(new, rules)
+    continued: _Group | None = None
+    if answered:
+        newest = groups[-1] if groups else _Group()
+        if not answered <= newest.waiting or not rules.results(new[0]):
+            lost = ", ".join(sorted(answered - newest.waiting)) or "a call further back"
+            msg = (
+                f"the request holds a tool result for {lost}, and no stored turn waits for it; "
+                "the call may have expired or been rewound, or another turn came between. "
+                "Send the assistant's message with the call as well; nothing was written"
+            )
+            raise ValueError(msg)
+        continued = newest
+    past = [
+        rules.outgoing(message)
+        for group in groups
+        if group is continued or group.complete
+        for message in group.messages
+    ]
+    return Plan(instructions + past + rest, new, continued.messages if continued else None)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Messages that are sent together or not at all: a turn, or turns joined by tool calls."""
+
+    messages: list[Message] = field(default_factory=list)
+    waiting: set[str] = field(default_factory=set)
+    orphaned: bool = False
+
+    @property
+    def complete(self) -> bool:
+        return not self.waiting and not self.orphaned
+
+    def add(self, messages: list[Message], rules: Format) -> None:
+        for message in messages:
+            for result in rules.results(message):
+                if result in self.waiting:
+                    self.waiting.discard(result)
+                else:
+                    self.orphaned = True
+            self.waiting.update(rules.calls(message))
+        self.messages += messages
+
+
+def _groups(history: History, rules: Format, on_other_format: str) -> list[_Group]:
+    groups: list[_Group] = []
+    turn = 0
+    for element, stored in history.pieces():
+        messages = stored
+        if element.format != rules.name:
+            messages = _as_text(stored, element.format, rules, on_other_format)
+        # Tool results that were appended as a turn of their own still belong to the calls.
+        answers = bool(groups) and not groups[-1].waiting.isdisjoint(
+            result for message in messages for result in rules.results(message)
+        )
+        if not (groups and (element.turn == turn or answers)):
+            groups.append(_Group())
+        groups[-1].add(messages, rules)
+        turn = element.turn
+    return groups
+
+
+def _as_text(stored: list[Message], name: str, rules: Format, on_other_format: str) -> list[Message]:
+    if on_other_format != "text":
+        msg = (
+            f"a stored turn has the format {name}, and this client speaks {rules.name}; its "
+            'messages cannot be sent as they are. on_other_format="text" sends their text alone'
+        )
+        raise FormatError(msg)
+    theirs = format_named(name)
+    return [
+        rules.assistant(text) if theirs.is_reply(message) else rules.user(text)
+        for message in stored
+        if (text := theirs.text(message)) and not theirs.is_instruction(message)
+    ]
+
+
+def _answered_from_outside(new: list[Message], rules: Format) -> set[str]:
+    """Collect the tool calls that a request answers without holding them itself."""
+    held: set[str] = set()
+    outside: set[str] = set()
+    for message in new:
+        outside.update(result for result in rules.results(message) if result not in held)
+        held.update(rules.calls(message))
+    return outside
+
+
+def _overlap(history: History, spoken: list[Message], rules: Format) -> int:
+    """Count the messages at the start of a request that the history ends with.
+
+    Hand-written tool loops, and libraries that ask again, send back what was stored a
+    moment ago. A reply of the model must be among them, and something new must follow:
+    a user who says the same thing twice says it twice.
+    """
+    for known in range(len(spoken) - 1, 0, -1):
+        depth = min(known, len(history))
+        if not depth or (known > depth and not history.has_older):
+            continue
+        sent = spoken[known - depth : known]
+        pairs = zip(history[-depth:], sent, strict=True)
+        if any(map(rules.is_reply, sent)) and all(_same(*pair, rules) for pair in pairs):
+            return known
+    return 0
+
+
+def _same(stored: Message, sent: Message, rules: Format) -> bool:
+    if stored == sent:
+        return True
+    calls = rules.calls(stored)
+    if calls or not rules.is_reply(stored):
+        return bool(calls) and calls == rules.calls(sent)
+    # The model's message as the caller rebuilt it: it may lack fields, not contradict them.
+    whole, part = _bare(stored), _bare(sent)
+    return (
+        whole.get("content") == part.get("content")
+        and part.keys() <= whole.keys()
+        and all(whole[name] == value for name, value in part.items())
+    )
+
+
+def _bare(value: Any) -> Any:
+    """Leave out what says nothing: null and empty lists and objects."""
+    if isinstance(value, dict):
+        return {name: _bare(item) for name, item in value.items() if item not in (None, [], {})}
+    return [_bare(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,308 @@
+"""What can be done with a conversation, as flows of calls on its list.
+
+The one place for the rules of the store; it knows neither a Redis client nor a thread
+or task. Every function takes the key and answers a flow that `_io` runs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from . import _element, _scripts
+from ._calls import Call, Flow
+from ._element import Element
+from .errors import ConflictError, CorruptTurnError
+from .results import EMPTY, Appended, History, Stat, Turn, TurnPage, time_of, turns_of
+from .window import Window
+
+__all__ = [
+    "Density",
+    "Draft",
+    "append",
+    "clear",
+    "expire",
+    "fork",
+    "new_turn_id",
+    "page",
+    "read",
+    "rewind",
+    "stat",
+    "trim",
+]
+
+_REWIND_TRIES = 5
+
+
+class Draft(NamedTuple):
+    """A turn that is ready to be appended: checked, counted and serialised."""
+
+    turn_id: str
+    format: str
+    count: int
+    tokens: int
+    payload: _element.Payload
+
+
+def new_turn_id() -> str:
+    """Make a random turn id of 11 characters; it has to differ from 15 others only."""
+    return secrets.token_urlsafe(8)
+
+
+def append(
+    key: bytes,
+    draft: Draft,
+    *,
+    ttl_ms: int,
+    max_messages: int,
+    expected: str | None = None,
+    continues: bool = False,
+) -> Flow[Appended]:
+    """Add a turn: one call."""
+    values = {
+        "turn_id": draft.turn_id,
+        "ttl_ms": ttl_ms,
+        "max_messages": max_messages,
+        "expected": expected or "",
+        "continues": int(continues),
+        "count": draft.count,
+        "tokens": draft.tokens,
+        "codec": draft.payload.codec,
+        "format": draft.format,
+        "payload": draft.payload.data,
+    }
+    read = _read_appended if draft.count else _read_unchanged
+    return (yield _script("append", key, values, read, expected=expected))
+
+
+def read(key: bytes, window: Window, density: Density) -> Flow[History]:
+    """Read the newest turns that fit a window: one call, seldom a second one.
+
+    The list is read by position, so how many elements hold the window has to be known
+    before: `density` estimates it from what was read before, and where the estimate was
+    short, twice as many are read. Scripts would know, but a payload that passes through
+    Lua costs twice the time of one that does not.
+    """
+    wanted = density.elements(window)
+    while True:
+        raws: list[bytes] = yield _lrange(key, wanted)
+        # The head comes first in the list: where it was read, nothing is missing.
+        whole = bool(raws) and _element.is_head(raws[0])
+        if not whole and (len(raws) < wanted or not wanted) and raws:
+            msg = f"conversation {key.decode()}: the list does not begin with a head of ours"
+            raise CorruptTurnError(msg)
+        start = _start(raws, 1 if whole else 0, window)
+        if whole or start > 0 or not raws:
+            break
+        wanted *= 2
+    kept = raws[start:]
+    density.learn(kept)
+    return History(kept, raws[start - 1] if kept else None)
+
+
+def page(key: bytes, limit: int, before: int | None) -> Flow[TurnPage]:
+    """Read a page of whole turns, backwards: one call."""
+    found: _Found = yield _page(key, before or 0, limit, "turns")
+    has_older = found.previous != EMPTY
+    return TurnPage(turns_of(found.elements, found.tokens_before), found.revision, has_older=has_older)
+
+
+def trim(key: bytes, max_messages: int, max_turns: int) -> Flow[int]:
+    """Drop the oldest turns: one call."""
+    values = {"max_messages": max_messages, "max_turns": max_turns}
+    return (yield _script("trim", key, values, int))
+
+
+def clear(key: bytes) -> Flow[int]:
+    """Delete the conversation: one call."""
+    return (yield _script("clear", key, {}, int))
+
+
+def expire(key: bytes, ttl_ms: int) -> Flow[bool]:
+    """Set the remaining life: one call."""
+    return (yield _script("expire", key, {"ttl_ms": ttl_ms}, bool))
+
+
+def stat(key: bytes) -> Flow[Stat]:
+    """Measure the conversation: one call."""
+    return (yield _script("stat", key, {}, _read_stat, writes=False))
+
+
+def rewind(key: bytes, turns: int, expected: str | None) -> Flow[list[Turn]]:
+    """Undo the newest turns: two calls.
+
+    First they are read, then the list is cut back from the revision read to the one
+    before them. The second call names both ends, so that sending it twice (redis-py
+    does, after a lost answer) undoes nothing more.
+    """
+    for attempt in range(_REWIND_TRIES):
+        found: _Found = yield _page(key, 0, turns, "rewind")
+        if expected is not None and found.revision != expected:
+            msg = (
+                f"rewind of {key.decode()}: expected revision {expected}, "
+                f"found {found.revision}; nothing was undone"
+            )
+            raise ConflictError(msg, expected=expected, actual=found.revision)
+        if not found.elements:
+            return []
+        values = {"expected": found.revision, "target": found.previous}
+        try:
+            yield _script("rewind", key, values, int, expected=found.revision)
+        except ConflictError:
+            # Somebody appended between the two calls. Without an expected revision
+            # the newest turns are meant, whichever they are now.
+            if expected is not None or attempt == _REWIND_TRIES - 1:
+                raise
+        else:
+            return turns_of(found.elements, found.tokens_before)
+    raise AssertionError  # the loop returns or raises
+
+
+def fork(source: bytes, target: bytes, upto: int | None, ttl_ms: int) -> Flow[int]:
+    """Copy a conversation, up to a turn, into an empty one: two calls."""
+    found: _Found = yield _page(source, 0 if upto is None else upto + 1, 0, "fork")
+    elements = found.elements
+    if not elements:
+        return 0
+    first, last = elements[0], elements[-1]
+    totals = (last.no, last.turn, last.messages, last.tokens)
+    before = (first.no, first.turn, first.messages - first.count, found.tokens_before)
+    ids = [element.turn_id for element in elements[-16:]]
+    head = " ".join(["head 1", *map(str, totals), *map(str, before), *ids])
+    raws = [element.raw for element in elements[1:]]
+    values = {"ttl_ms": ttl_ms, "head": head, "first": first.raw}
+    yield _script(
+        "seed", target, values, int, expected=EMPTY, further=raws, operation="fork onto"
+    )
+    return last.turn - first.turn + 1
+
+
+class Density:
+    """How many messages an element holds, at the least, as lately seen.
+
+    Shared by the conversations of a store. It only spares bytes on the wire: a wrong
+    value costs a second call or a larger reply, never a wrong answer, so that threads
+    may change it at the same time.
+    """
+
+    __slots__ = ("_messages",)
+
+    def __init__(self) -> None:
+        self._messages = 1.0
+
+    def elements(self, window: Window) -> int:
+        """Estimate how many elements hold a window and one more; 0 means all."""
+        counts = []
+        if window.turns is not None:
+            counts.append(window.turns)
+        if window.messages is not None:
+            counts.append(int(window.messages / self._messages) + 1)
+        return min(counts) + 1 if counts else 0
+
+    def learn(self, raws: list[bytes]) -> None:
+        """Take note of what was read; falls at once and rises slowly."""
+        if raws:
+            first, last = _element.parse(raws[0]), _element.parse(raws[-1])
+            seen = (last.messages - first.messages + first.count) / len(raws)
+            self._messages = max(1.0, min(seen, self._messages * 1.1))
+
+
+class _Found(NamedTuple):
+    revision: str
+    previous: str
+    tokens_before: int
+    elements: list[Element]
+
+
+def _start(raws: list[bytes], first: int, window: Window) -> int:
+    """Find where a window begins in elements of which the last is the newest.
+
+    Answers an index from `first` on. At 0 the turn there may have earlier pieces that
+    were not read.
+    """
+    if len(raws) <= first or (window.turns is None and window.messages is None):
+        return first
+    newest = _element.parse(raws[-1])
+
+    def fits(index: int) -> bool:
+        element = _element.parse(raws[index])
+        return (window.turns is None or element.turn > newest.turn - window.turns) and (
+            window.messages is None
+            or newest.messages - element.messages + element.count <= window.messages
+        )
+
+    def turn(index: int) -> int:
+        return _element.parse(raws[index]).turn
+
+    # Both limits are monotonous along the list, so that a bisection finds the element.
+    start = bisect_left(range(len(raws)), x=True, lo=first, key=fits)
+    if start == len(raws) or turn(start) == newest.turn:
+        # The newest turn stays whole, however large it is.
+        start = min(start, len(raws) - 1)
+        while start > first and turn(start - 1) == newest.turn:
+            start -= 1
+    elif start > first and turn(start - 1) == turn(start):
+        # Inside a turn that does not fit: on to the next one.
+        while turn(start - 1) == turn(start):
+            start += 1
+    return start
+
+
+def _script(  # noqa: PLR0913 - a call has these parts; all but two go by name
+    name: str,
+    key: bytes,
+    values: dict[str, Any],
+    read: Callable[[Any], Any],
+    *,
+    writes: bool = True,
+    expected: str | None = None,
+    further: Sequence[bytes] = (),
+    operation: str | None = None,
+) -> Call:
+    script = _scripts.load(name)
+    arguments = (*script.order(values), *further)
+    return Call(operation or name, key, script, arguments, writes, read, expected)
+
+
+def _page(key: bytes, before: int, max_turns: int, operation: str) -> Call:
+    values = {"before": before, "max_turns": max_turns}
+    return _script("page", key, values, _read_found, writes=False, operation=operation)
+
+
+def _lrange(key: bytes, wanted: int) -> Call:
+    # Small letters keep redis-py's client-side cache out of it, which knows commands by
+    # capital ones: a history that lacks the turn saved just now is worse than none.
+    return Call("read", key, "lrange", (-wanted, -1), writes=False, read=list)
+
+
+def _read_appended(reply: list[Any]) -> Appended:
+    added, revision, turns, messages, tokens, dropped = reply
+    return Appended(revision.decode(), not added, turns, messages, tokens, dropped)
+
+
+def _read_unchanged(reply: list[Any]) -> Appended:
+    return replace(_read_appended(reply), duplicate=False)
+
+
+def _read_found(reply: list[Any]) -> _Found:
+    revision, previous, tokens_before, *raws = reply
+    elements = [_element.parse(raw) for raw in raws]
+    return _Found(revision.decode(), previous.decode(), tokens_before, elements)
+
+
+def _read_stat(reply: list[Any]) -> Stat:
+    revision, turns, messages, tokens, memory, ttl_ms, first_ms, last_ms = reply
+    return Stat(
+        turns=turns,
+        messages=messages,
+        tokens=tokens,
+        bytes=memory if memory >= 0 else None,
+        ttl=timedelta(milliseconds=ttl_ms) if ttl_ms >= 0 else None,
+        first_time=time_of(first_ms) if turns else None,
+        last_time=time_of(last_ms) if turns else None,
+        revision=revision.decode(),
+    )

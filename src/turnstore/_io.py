@@ -1,0 +1,271 @@
+"""Send calls to Redis: the only module that knows redis-py.
+
+Two short loops, sync and async, run a flow. Around them stands what both share: how a
+command is spelled for redis-py, how a script is sent (by its hash, in full where the
+server does not know it), and which of our errors stands for which of redis-py's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable
+from typing import Any, TypeAlias, TypeVar
+
+import redis
+import redis.asyncio
+from redis import exceptions as fault
+
+from ._calls import Call, Flow
+from ._scripts import Script
+from .errors import (
+    ConflictError,
+    CorruptTurnError,
+    DeniedError,
+    FormatError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ScriptError,
+    ServerError,
+    TurnstoreError,
+    UnavailableError,
+    UnsupportedError,
+    WrongTypeError,
+)
+
+__all__ = ["AsyncClient", "Client", "aconnect", "arun", "check_client", "connect", "run", "unbroken"]
+
+R = TypeVar("R")
+
+log = logging.getLogger("turnstore")
+
+Client: TypeAlias = "redis.Redis | redis.RedisCluster"
+AsyncClient: TypeAlias = "redis.asyncio.Redis | redis.asyncio.RedisCluster"
+
+# What redis-py may let through: its own errors, cluster errors that are not among them,
+# and the socket's.
+_FAULTS = (fault.RedisError, fault.RedisClusterException, OSError)
+
+# Where the server says which line of a script failed: Redis 7, Redis 6, fakeredis.
+_SCRIPT_LINE = re.compile(r'(?:user_script|\[string "[^"]*"\]|<python>):(\d+)')
+
+
+def run(client: Client, flow: Flow[R]) -> R:
+    """Run a flow to its end and give back its result."""
+    try:
+        call = next(flow)
+        while True:
+            try:
+                reply = _send(client, call)
+            except TurnstoreError as error:
+                call = flow.throw(error)
+            else:
+                call = flow.send(reply)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
+
+
+async def arun(client: AsyncClient, flow: Flow[R]) -> R:
+    """Run a flow to its end and give back its result."""
+    try:
+        call = next(flow)
+        while True:
+            try:
+                reply = await _asend(client, call)
+            except TurnstoreError as error:
+                call = flow.throw(error)
+            else:
+                call = flow.send(reply)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
+
+
+async def unbroken(work: Awaitable[R]) -> R:
+    """Finish a piece of work even where the caller is cancelled meanwhile.
+
+    The cancellation goes on when the work is done. What the work then raises is noted in
+    the log alone, since the caller asked for an end and not for a result.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.cancelled():
+            await asyncio.wait({task})
+            if not task.cancelled() and task.exception() is not None:
+                log.warning("cancelled during a save, which failed: %s", task.exception())
+        raise
+
+
+def _send(client: Client, call: Call) -> Any:
+    try:
+        try:
+            reply = client.execute_command(*_command(call), NEVER_DECODE=True)
+        except fault.NoScriptError:
+            reply = client.execute_command(*_command(call, whole=True), NEVER_DECODE=True)
+    except _FAULTS as error:
+        raise _translated(error, call) from error
+    return call.read(reply)
+
+
+async def _asend(client: AsyncClient, call: Call) -> Any:
+    try:
+        try:
+            reply = await client.execute_command(*_command(call), NEVER_DECODE=True)
+        except fault.NoScriptError:
+            reply = await client.execute_command(*_command(call, whole=True), NEVER_DECODE=True)
+    except _FAULTS as error:
+        raise _translated(error, call) from error
+    return call.read(reply)
+
+
+def _command(call: Call, *, whole: bool = False) -> tuple[Any, ...]:
+    command = call.command
+    if isinstance(command, Script):
+        if whole:
+            return ("EVAL", command.source, 1, call.key, *call.arguments)
+        return ("EVALSHA", command.sha, 1, call.key, *call.arguments)
+    return (command, call.key, *call.arguments)
+
+
+# What the server's error says, and what that means here. The first line that fits counts.
+# Redis 6 wraps an error inside a script into a longer text, hence the search.
+_REFUSALS: tuple[tuple[re.Pattern[str], type[ServerError], str], ...] = tuple(
+    (re.compile(pattern), kind, text)
+    for pattern, kind, text in (
+        (
+            r"\bWRONGTYPE\b",
+            WrongTypeError,
+            "the key holds a value that turnstore did not write; nothing was changed. "
+            "Delete it, or give the store another prefix",
+        ),
+        (
+            r"\bOOM\b",
+            OutOfMemoryError,
+            "the server has reached maxmemory; nothing was written. Try again when memory "
+            "was freed, or set an eviction policy",
+        ),
+        (
+            r"\bREADONLY\b",
+            ReadOnlyError,
+            "the server is a read-only replica; nothing was written. Connect to the primary "
+            "(a Sentinel or Cluster client follows a failover)",
+        ),
+        (
+            r"\b(NOAUTH|WRONGPASS|NOPERM)\b",
+            DeniedError,
+            "the server did not allow it; nothing was written. Check the user, the password "
+            "and the ACL",
+        ),
+        (
+            r"\b(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|BUSY)\b",
+            UnavailableError,
+            "the server is not ready; nothing was written. Try again later",
+        ),
+        (
+            r"(?i)unknown (redis )?command",
+            UnsupportedError,
+            "the server does not know a command; nothing was written. Redis 6.2 or later, or "
+            "Valkey, is needed",
+        ),
+    )
+)
+
+
+def _translated(error: Exception, call: Call) -> TurnstoreError:
+    """Find the error of ours that says what happened, to which key, and what is left."""
+    what = f"{call.operation} of {call.key.decode()}"
+    text = str(error)
+    if isinstance(error, fault.ResponseError):
+        code, _, detail = text.partition(" ")
+        if code == "CONFLICT":
+            return _conflict(what, call, detail)
+        if code == "CORRUPT":
+            return CorruptTurnError(f"{what}: {detail}; nothing was written")
+        if code == "FORMAT":
+            msg = f"{what}: stored in format {detail}, and this version reads 1; nothing was written"
+            return FormatError(msg)
+    for pattern, kind, meaning in _REFUSALS:
+        if pattern.search(text):
+            return kind(f"{what}: {meaning}. The server said: {text}")
+    if isinstance(error, fault.AuthenticationError | fault.AuthorizationError):
+        return DeniedError(f"{what}: the server did not accept the credentials: {text}")
+    if isinstance(error, fault.ConnectionError | fault.TimeoutError | OSError):
+        return _unavailable(what, error, call)
+    if isinstance(error, fault.RedisClusterException | fault.ClusterError):
+        return _unavailable(what, error, call)
+    line = _SCRIPT_LINE.search(text)
+    if line is not None and isinstance(call.command, Script):
+        return _script_error(what, text, call.command, int(line[1]))
+    return ServerError(f"{what}: the server answered with an error: {text}")
+
+
+def _conflict(what: str, call: Call, actual: str) -> ConflictError:
+    wanted = "a turn to continue" if call.expected is None else f"revision {call.expected}"
+    msg = f"{what}: expected {wanted}, found revision {actual}; nothing was written"
+    return ConflictError(msg, expected=call.expected, actual=actual)
+
+
+def _unavailable(what: str, error: Exception, call: Call) -> UnavailableError:
+    # redis-py may have sent the command several times; any of them may have arrived. Only
+    # where no connection was to be had is it sure that none did.
+    unknown = call.writes and not isinstance(error, fault.MaxConnectionsError)
+    state = (
+        "it is not known whether it was carried out; an append is safe to repeat with the "
+        "same turn id"
+        if unknown
+        else "nothing was changed; try again"
+    )
+    return UnavailableError(
+        f"{what}: no answer from the server; {state}. The client said: {error}",
+        outcome_unknown=unknown,
+    )
+
+
+def _script_error(what: str, text: str, script: Script, line: int) -> ScriptError:
+    file, number = script.lines[line - 1] if line <= len(script.lines) else (script.name, line)
+    return ScriptError(f"{what}: lua/{file}, line {number}: {text}", file=file, line=number)
+
+
+def connect(url: str, *, cluster: bool) -> Client:
+    """Make a client from a URL, which goes to redis-py untouched.
+
+    A cluster client asks the server for its slots at once; a plain one connects when it
+    is first used.
+    """
+    return redis.RedisCluster.from_url(url) if cluster else redis.Redis.from_url(url)
+
+
+def aconnect(url: str, *, cluster: bool) -> AsyncClient:
+    """Make an asyncio client from a URL, which goes to redis-py untouched."""
+    if cluster:
+        return redis.asyncio.RedisCluster.from_url(url)
+    return redis.asyncio.Redis.from_url(url)
+
+
+def check_client(client: Any, *, asynchronous: bool) -> None:
+    """Refuse a client of the other kind, and a pipeline, which would answer nothing.
+
+    Raises:
+        TypeError: It is not a client that the store can use; the text says which is.
+    """
+    ours, other = ("AsyncStore", "Store") if asynchronous else ("Store", "AsyncStore")
+    pipelines = (
+        redis.client.Pipeline,
+        redis.cluster.ClusterPipeline,
+        redis.asyncio.client.Pipeline,
+        redis.asyncio.cluster.ClusterPipeline,
+    )
+    if isinstance(client, pipelines):
+        msg = f"{ours} takes a client; a pipeline collects commands and answers none"
+        raise TypeError(msg)
+    if not callable(getattr(client, "execute_command", None)):
+        msg = f"{ours} takes a client of redis-py, not {type(client).__name__}; see from_url"
+        raise TypeError(msg)
+    is_async = isinstance(client, redis.asyncio.Redis | redis.asyncio.RedisCluster)
+    is_sync = isinstance(client, redis.Redis | redis.RedisCluster)
+    if is_async != asynchronous and (is_async or is_sync):
+        kind = "an asyncio" if is_async else "a sync"
+        msg = f"{ours} cannot use {kind} client; use {other}"
+        raise TypeError(msg)

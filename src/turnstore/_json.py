@@ -1,0 +1,156 @@
+"""JSON that comes back equal: what may be stored, and the two libraries that do it.
+
+orjson is ten times faster than the standard library, and differs in four places:
+
+- it writes NaN and infinity as `null`, and dataclasses, dates and UUIDs as text;
+- it reads integers beyond 64 bits as floats, and refuses to write them;
+- it neither reads nor writes lone surrogates;
+- it stops at 254 levels of nesting.
+
+So `plain` refuses beforehand what is not JSON, `dumps` falls back to the standard
+library for what orjson cannot write, and the codec it answers says which one must read.
+"""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any, Final
+
+import orjson
+
+__all__ = ["FAST", "WIDE", "NotJsonError", "dumps", "loads", "plain"]
+
+FAST: Final = "j"
+"""The codec of JSON that both libraries read alike."""
+
+WIDE: Final = "w"
+"""The codec of JSON that only the standard library reads without loss."""
+
+# Deeper than anything a provider sends, and within what orjson writes. It turns a value
+# that contains itself into an error instead of an exhausted stack.
+_MAX_DEPTH: Final = 200
+
+
+class NotJsonError(ValueError):
+    """A value cannot be said in JSON; `path` leads to it from the value given."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path: list[str] = []
+
+    def __str__(self) -> str:
+        """Name the place and the reason, as in `[0].content: NaN is not JSON`."""
+        return f"{''.join(self.path)}: {self.reason}" if self.path else self.reason
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """Copy a value into plain dicts, lists, text, numbers, booleans and None.
+
+    SDK models (anything with pydantic's `model_dump`) become dicts on the way, with
+    their unknown fields and without the fields that were never set.
+
+    Raises:
+        NotJsonError: A part of it has no JSON form: NaN, a set, bytes, a date, a key
+            that is not text, or more than 200 levels of nesting.
+    """
+    kind = type(value)
+    if kind is str or value is None or kind is int or kind is bool:
+        return value
+    if kind is float:
+        return _finite(value)
+    if depth > _MAX_DEPTH:
+        msg = f"nested more than {_MAX_DEPTH} levels deep, or contains itself"
+        raise NotJsonError(msg)
+    if isinstance(value, dict):
+        return _plain_dict(value, depth)
+    if isinstance(value, list | tuple):
+        return _plain_list(value, depth)
+    if hasattr(value, "model_dump"):
+        return plain(_dump_model(value), depth + 1)
+    return _plain_scalar(value)
+
+
+def dumps(value: Any) -> tuple[str, bytes]:
+    """Write a plain value as JSON in UTF-8, and say which codec reads it back."""
+    try:
+        return FAST, orjson.dumps(value)
+    except TypeError:
+        # What is left of plain values: integers beyond 64 bits and lone surrogates.
+        # `backslashreplace` writes a surrogate as \udXXX, which is its JSON escape.
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return WIDE, text.encode("utf-8", "backslashreplace")
+
+
+def loads(codec: str, data: bytes) -> Any:
+    """Read what `dumps` wrote.
+
+    Raises:
+        ValueError: It is not JSON, or the codec is not one of ours.
+    """
+    if codec == FAST:
+        return orjson.loads(data)
+    if codec == WIDE:
+        return json.loads(data.decode())
+    msg = f"codec {codec!r} is not known"
+    raise ValueError(msg)
+
+
+def _plain_dict(value: dict[Any, Any], depth: int) -> dict[str, Any]:
+    copy: dict[str, Any] = {}
+    for key, item in value.items():
+        if not isinstance(key, str):
+            msg = f"the key {key!r} is {type(key).__name__}, and JSON has only text keys"
+            raise NotJsonError(msg)
+        try:
+            copy[key if type(key) is str else str.__str__(key)] = (
+                item if type(item) is str else plain(item, depth + 1)
+            )
+        except NotJsonError as error:
+            error.path.insert(0, f".{key}")
+            raise
+    return copy
+
+
+def _plain_list(value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
+    copy: list[Any] = []
+    for item in value:
+        try:
+            copy.append(plain(item, depth + 1))
+        except NotJsonError as error:
+            error.path.insert(0, f"[{len(copy)}]")
+            raise
+    return copy
+
+
+def _plain_scalar(value: Any) -> Any:
+    # Subclasses, enumerations of text or numbers among them, by the value they stand for.
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return _finite(float.__float__(value))
+    msg = f"{type(value).__name__} has no JSON form; convert it before it is stored"
+    raise NotJsonError(msg)
+
+
+def _finite(value: float) -> float:
+    if not isfinite(value):
+        msg = f"{value!r} is not JSON"
+        raise NotJsonError(msg)
+    return value
+
+
+def _dump_model(model: Any) -> dict[str, Any]:
+    # Not mode="json", which turns NaN into null without a word. Fields that were never
+    # set are left out, as providers refuse some nulls; but a model may hold its role or
+    # type as a default that nobody sets.
+    data: dict[str, Any] = model.model_dump(by_alias=True, exclude_unset=True, warnings=False)
+    tags = {
+        name: tag
+        for name in ("role", "type")
+        if name not in data and isinstance(tag := getattr(model, name, None), str)
+    }
+    return {**tags, **data}

@@ -1,0 +1,76 @@
+"""The names of Redis keys.
+
+``{prefix}:1:{<store>:<conversation>}:<part>``. The braces around the two digests are
+the hash tag of Redis Cluster, so that everything of one conversation lies in one slot.
+Both names are digested (BLAKE2b, 128 bits, each with a personalisation of its own): no
+delimiter, brace, blank or length in an id can reach the key, and two ids cannot
+collide. A secret makes the digests unguessable. This keeps ids apart and out of sight;
+it does not decide who may read a conversation.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+__all__ = ["check_prefix", "check_secret", "conversation_digest", "key_name", "store_digest"]
+
+# The version of the data under a key. It rises when older code could misread the data.
+_DATA_VERSION = 1
+_SECRET_BYTES = range(16, 65)
+
+
+def store_digest(name: str, secret: bytes) -> str:
+    """Digest the name of a store."""
+    return _digest("the name of a store", name, b"turnstore.store", secret)
+
+
+def conversation_digest(identifier: str, secret: bytes) -> str:
+    """Digest the id of a conversation."""
+    return _digest("the id of a conversation", identifier, b"turnstore.conv", secret)
+
+
+def key_name(prefix: str, store: str, conversation: str, part: str) -> str:
+    """Join the name of a key from a prefix, two digests and the part of a conversation."""
+    return f"{prefix}:{_DATA_VERSION}:{{{store}:{conversation}}}:{part}"
+
+
+def check_prefix(prefix: str) -> str:
+    """Give back a prefix that is fit for a key: visible ASCII without braces.
+
+    A brace would become the hash tag and scatter a conversation over a cluster.
+    """
+    if not isinstance(prefix, str):
+        msg = f"prefix is text, not {type(prefix).__name__}"
+        raise TypeError(msg)
+    if not prefix or not all("!" <= letter <= "~" and letter not in "{}" for letter in prefix):
+        msg = f"prefix {prefix!r}: use visible ASCII characters without blanks and braces"
+        raise ValueError(msg)
+    return prefix
+
+
+def check_secret(secret: bytes | None) -> bytes:
+    """Give back the bytes that key the digests; no bytes where there is no secret."""
+    if secret is None:
+        return b""
+    if not isinstance(secret, bytes):
+        msg = f"secret is bytes, not {type(secret).__name__}"
+        raise TypeError(msg)
+    if len(secret) not in _SECRET_BYTES:
+        msg = f"secret has {len(secret)} bytes; 16 to 64 are needed"
+        raise ValueError(msg)
+    return secret
+
+
+def _digest(what: str, text: str, person: bytes, secret: bytes) -> str:
+    if not isinstance(text, str):
+        msg = f"{what} is text, not {type(text).__name__}"
+        raise TypeError(msg)
+    if not text:
+        msg = f"{what} is empty; there is no default"
+        raise ValueError(msg)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        msg = f"{what} has a lone surrogate at position {error.start}, which UTF-8 cannot say"
+        raise ValueError(msg) from None
+    return blake2b(data, digest_size=16, person=person, key=secret).hexdigest()

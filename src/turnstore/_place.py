@@ -1,0 +1,271 @@
+"""One conversation of one store: where it lies, and the store's settings for it.
+
+Checks what callers hand in, before anything is sent, and answers the flows of
+`_history`. Sync and async handles share it; it holds no connection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from . import _element, _history, _json, _keys
+from ._calls import Flow
+from ._history import Density, Draft
+from .errors import LimitError
+from .messages import Format, Input, Message, format_named, plain_messages
+from .results import Appended, History, Stat, Turn, TurnPage
+from .window import Window, limit
+
+__all__ = ["DEFAULT_WINDOW", "Home", "Place", "Settings"]
+
+DEFAULT_WINDOW = Window(messages=100)
+
+_MILLISECOND = timedelta(milliseconds=1)
+_TURN_ID = re.compile(r"[!-~]{1,64}")
+_REVISION = re.compile(r"0|\d+-[!-~]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The limits of a store, checked once."""
+
+    max_messages: int | None
+    ttl: timedelta | None
+    max_turn_messages: int | None
+    max_turn_bytes: int | None
+    count_tokens: Callable[[Message], int] | None
+
+    def __post_init__(self) -> None:
+        for name in ("max_messages", "max_turn_messages", "max_turn_bytes"):
+            limit(f"{name}={{}}", getattr(self, name))
+        milliseconds(self.ttl)
+        if self.count_tokens is not None and not callable(self.count_tokens):
+            msg = f"count_tokens is a callable, not {type(self.count_tokens).__name__}"
+            raise TypeError(msg)
+
+    def draft(
+        self, messages: list[Message], turn_id: str | None, rules: Format, meta: dict[str, Any]
+    ) -> Draft:
+        """Count and serialise the messages of a turn.
+
+        Raises:
+            LimitError: They are too many, or too large.
+            ValueError: The turn id or the meta cannot be stored.
+        """
+        turn_id = _history.new_turn_id() if turn_id is None else check_turn_id(turn_id)
+        if self.max_turn_messages is not None and len(messages) > self.max_turn_messages:
+            msg = (
+                f"the turn has {len(messages)} messages, and max_turn_messages is "
+                f"{self.max_turn_messages}; nothing was written"
+            )
+            raise LimitError(msg)
+        payload = _element.encode(messages, _plain_meta(meta))
+        if self.max_turn_bytes is not None and len(payload.data) > self.max_turn_bytes:
+            msg = (
+                f"the turn has {len(payload.data)} bytes, and max_turn_bytes is "
+                f"{self.max_turn_bytes}; nothing was written"
+            )
+            raise LimitError(msg)
+        return Draft(turn_id, rules.name, len(messages), self._tokens(messages), payload)
+
+    def _tokens(self, messages: list[Message]) -> int:
+        if self.count_tokens is None:
+            return 0
+        total = 0
+        for message in messages:
+            count = self.count_tokens(message)
+            if not isinstance(count, int) or count < 0:
+                msg = f"count_tokens answered {count!r}; a count is a whole number from 0"
+                raise ValueError(msg)
+            total += count
+        return total
+
+
+class Home:
+    """A store without its connection: names, settings, and what its reads have learnt."""
+
+    __slots__ = ("_prefix", "_secret", "_store", "density", "settings")
+
+    def __init__(self, name: str, prefix: str, secret: bytes | None, settings: Settings) -> None:
+        self._prefix = _keys.check_prefix(prefix)
+        self._secret = _keys.check_secret(secret)
+        self._store = _keys.store_digest(name, self._secret)
+        self.settings = settings
+        self.density = Density()
+
+    def place(self, identifier: str) -> Place:
+        """Find the place of a conversation by its id."""
+        digest = _keys.conversation_digest(identifier, self._secret)
+        return Place(self, _keys.key_name(self._prefix, self._store, digest, "turns"))
+
+
+class Place:
+    """The operations of one conversation, as flows."""
+
+    __slots__ = ("_home", "_key", "key")
+
+    def __init__(self, home: Home, key: str) -> None:
+        self.key = key
+        self._key = key.encode()
+        self._home = home
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the store."""
+        return self._home.settings
+
+    def sibling(self, identifier: str) -> Place:
+        """Find the place of another conversation of the same store."""
+        return self._home.place(identifier)
+
+    def append(  # noqa: PLR0913 - the options of the public append
+        self,
+        messages: Input,
+        *,
+        turn_id: str | None,
+        expected_revision: str | None,
+        continues: bool,
+        format: str,  # noqa: A002 - the public name
+        meta: dict[str, Any] | None,
+    ) -> Flow[Appended]:
+        """Append what a caller gave."""
+        rules = format_named(format)
+        plain = plain_messages(messages, rules)
+        draft = self.settings.draft(plain, turn_id, rules, meta or {})
+        return self.append_draft(draft, expected_revision, continues=continues)
+
+    def append_draft(
+        self, draft: Draft, expected_revision: str | None = None, *, continues: bool = False
+    ) -> Flow[Appended]:
+        """Append a turn that is ready."""
+        return _history.append(
+            self._key,
+            draft,
+            ttl_ms=milliseconds(self.settings.ttl),
+            max_messages=self.settings.max_messages or 0,
+            expected=check_revision(expected_revision),
+            continues=continues,
+        )
+
+    def read(self, window: Window | None) -> Flow[History]:
+        """Read the newest turns that fit."""
+        return _history.read(self._key, check_window(window), self._home.density)
+
+    def turns(self, limit_: int, before: int | None) -> Flow[TurnPage]:
+        """Read a page of turns."""
+        limit("turns({})", required("limit", limit_))
+        limit("turns(before={})", before)
+        return _history.page(self._key, limit_, before)
+
+    def trim(self, messages: int | None, turns: int | None) -> Flow[int]:
+        """Drop the oldest turns, or all of them."""
+        if messages is None and turns is None:
+            msg = "trim() needs a limit: the messages or the turns to keep"
+            raise TypeError(msg)
+        # 0 is the one limit that keeps no turn; `window.limit` has no word for it.
+        if 0 in (messages, turns) and not isinstance(messages, bool):
+            return _history.clear(self._key)
+        limit("trim({})", messages)
+        limit("trim(turns={})", turns)
+        return _history.trim(self._key, messages or 0, turns or 0)
+
+    def clear(self) -> Flow[int]:
+        """Delete everything."""
+        return _history.clear(self._key)
+
+    def expire(self, ttl: timedelta | None) -> Flow[bool]:
+        """Set the remaining life."""
+        return _history.expire(self._key, milliseconds(ttl))
+
+    def rewind(self, turns: int, expected_revision: str | None) -> Flow[list[Turn]]:
+        """Undo the newest turns."""
+        limit("rewind({})", required("turns", turns))
+        return _history.rewind(self._key, turns, check_revision(expected_revision))
+
+    def fork(self, target: Place, upto: int | None) -> Flow[int]:
+        """Copy to another place."""
+        limit("fork(upto={})", upto)
+        if target.key == self.key:
+            msg = "a conversation cannot be forked onto itself; give another id"
+            raise ValueError(msg)
+        ttl_ms = milliseconds(self.settings.ttl)
+        return _history.fork(self._key, target.key.encode(), upto, ttl_ms)
+
+    def stat(self) -> Flow[Stat]:
+        """Measure it."""
+        return _history.stat(self._key)
+
+
+def milliseconds(ttl: timedelta | None) -> int:
+    """Give a time to live in whole milliseconds; 0 for None, which keeps forever.
+
+    Raises:
+        TypeError: It is not a timedelta.
+        ValueError: It is below one millisecond.
+    """
+    if ttl is None:
+        return 0
+    if not isinstance(ttl, timedelta):
+        msg = f"ttl is a timedelta, or None to keep forever; not {type(ttl).__name__}"
+        raise TypeError(msg)
+    if ttl < _MILLISECOND:
+        msg = f"ttl {ttl} is below one millisecond; None keeps forever, clear() deletes"
+        raise ValueError(msg)
+    return ttl // _MILLISECOND
+
+
+def check_window(window: Window | None) -> Window:
+    """Give a window, the default one for None."""
+    if window is None:
+        return DEFAULT_WINDOW
+    if not isinstance(window, Window):
+        msg = f"window is a Window, as in Window(turns=20); not {type(window).__name__}"
+        raise TypeError(msg)
+    return window
+
+
+def check_turn_id(turn_id: str) -> str:
+    """Give back a turn id that a header can hold."""
+    if not isinstance(turn_id, str):
+        msg = f"turn_id is text, not {type(turn_id).__name__}"
+        raise TypeError(msg)
+    if not _TURN_ID.fullmatch(turn_id):
+        msg = f"turn_id {turn_id[:80]!r}: use 1 to 64 visible ASCII characters without blanks"
+        raise ValueError(msg)
+    return turn_id
+
+
+def check_revision(revision: str | None) -> str | None:
+    """Give back a revision of ours, or None."""
+    if revision is None:
+        return None
+    if not isinstance(revision, str):
+        msg = f"a revision is text, not {type(revision).__name__}"
+        raise TypeError(msg)
+    if not _REVISION.fullmatch(revision):
+        msg = f"{revision[:100]!r} is not a revision; take it from a read or an append"
+        raise ValueError(msg)
+    return revision
+
+
+def required(name: str, value: int) -> int:
+    """Refuse None where `window.limit` would take it for no limit."""
+    if value is None:
+        msg = f"{name} is a whole number, not None"
+        raise TypeError(msg)
+    return value
+
+
+def _plain_meta(meta: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(meta, dict):
+        msg = f"meta is a dict, not {type(meta).__name__}"
+        raise TypeError(msg)
+    try:
+        return _json.plain(meta)  # type: ignore[no-any-return]  # a dict gives a dict
+    except ValueError as error:
+        msg = f"meta{error}; nothing was written"
+        raise ValueError(msg) from error

@@ -1,0 +1,98 @@
+"""Find, join and hash the Lua scripts.
+
+A script is one file in `lua/`. Its opening comment declares the keys, the arguments and
+the answers (`lua/README.md` has the grammar), and callers name the arguments: their
+order stands in the file alone. A line `--# include NAME` stands for `lua/lib/NAME.lua`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha1
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Script", "load", "names"]
+
+_INCLUDE = re.compile(r"^--# include (\w+)$")
+_ARGUMENT = re.compile(r"^  \d+ +(\w+) ", re.MULTILINE)
+_SECTION = re.compile(r"^ARGV\n(.*?)\n\n", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Script:
+    """One script, ready to be sent.
+
+    Attributes:
+        name: The file's name without its ending.
+        source: The text that the server runs, includes in place.
+        sha: Its SHA-1 in hex, by which the server knows it.
+        arguments: The names of ARGV, in order.
+        lines: For each line of `source`, the file and line that it came from.
+    """
+
+    name: str
+    source: str
+    sha: str
+    arguments: tuple[str, ...]
+    lines: tuple[tuple[str, int], ...]
+
+    def order(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Put named arguments into the order of the script.
+
+        Raises:
+            TypeError: A name is missing, or is none of the script's.
+        """
+        if len(values) != len(self.arguments):
+            msg = f"{self.name}.lua takes {self.arguments}, not {tuple(values)}"
+            raise TypeError(msg)
+        return tuple([values[name] for name in self.arguments])
+
+
+@cache
+def load(name: str) -> Script:
+    """Read a script by its name, once in a process."""
+    text = (_folder() / f"{name}.lua").read_text("utf-8")
+    joined = _join(f"{name}.lua", text)
+    source = "\n".join(line for line, _ in joined) + "\n"
+    section = _SECTION.search(text)
+    return Script(
+        name=name,
+        source=source,
+        # Redis names scripts by SHA-1; no secret depends on it.
+        sha=sha1(source.encode(), usedforsecurity=False).hexdigest(),
+        arguments=tuple(_ARGUMENT.findall(section[1])) if section else (),
+        lines=tuple(origin for _, origin in joined),
+    )
+
+
+def names() -> tuple[str, ...]:
+    """List the names of all scripts, sorted."""
+    return tuple(sorted(path.stem for path in _folder().glob("*.lua")))
+
+
+def _join(file: str, text: str) -> list[tuple[str, tuple[str, int]]]:
+    joined: list[tuple[str, tuple[str, int]]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        include = _INCLUDE.match(line)
+        if include is None:
+            joined.append((line, (file, number)))
+        else:
+            part = f"lib/{include[1]}.lua"
+            joined += _join(part, (_folder() / part).read_text("utf-8"))
+    return joined
+
+
+@cache
+def _folder() -> Path:
+    # A wheel carries the scripts inside the package; a checkout has them at its top.
+    packaged = Path(__file__).parent / "lua"
+    checkout = Path(__file__).parents[2] / "lua"
+    for folder in (packaged, checkout):
+        if (folder / "append.lua").is_file():
+            return folder
+    msg = f"the Lua scripts of turnstore are missing from {packaged}; install it again"
+    raise FileNotFoundError(msg)

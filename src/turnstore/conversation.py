@@ -1,0 +1,427 @@
+"""A sync handle on one conversation."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Literal, TypeVar
+
+from ._place import Place
+from .messages import Input
+from .results import Appended, History, Stat, Turn, TurnPage
+from .turn import PendingTurn, Runner, TurnOptions
+from .window import Window
+
+__all__ = ["Conversation"]
+
+C = TypeVar("C")
+
+
+class Conversation:
+    """One conversation: a handle without a connection or state of its own.
+
+    `Store.conversation` makes it. Threads may share it. Every method below sends its
+    commands when it is called, and raises a `ServerError` where Redis refuses or does
+    not answer: a failure never looks like an empty conversation.
+    """
+
+    def __init__(self, place: Place, run: Runner) -> None:
+        self._place = place
+        self._run = run
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.key!r})"
+
+    @property
+    def key(self) -> str:
+        """The Redis key of its turns. It holds digests, never the id."""
+        return self._place.key
+
+    def append(  # noqa: PLR0913 - options by keyword
+        self,
+        messages: Input,
+        *,
+        turn_id: str | None = None,
+        expected_revision: str | None = None,
+        continues: bool = False,
+        format: str = "openai.chat",  # noqa: A002 - the field's word for it
+        meta: dict[str, Any] | None = None,
+    ) -> Appended:
+        """Add messages as one turn, and start the time to live anew.
+
+        Everything is checked and serialised before anything is sent. No messages write
+        nothing and renew nothing.
+
+        Args:
+            messages: Text for one user message, a dict, a message object of an SDK
+                (anything with pydantic's `model_dump`), or several of these. Dicts are
+                stored as they are, unknown fields included.
+            turn_id: The idempotency key, 1 to 64 visible ASCII characters; random by
+                default. If it is among the ids of the newest 16 turns, nothing is written
+                and the answer says `duplicate`: so that a retry, be it redis-py's or the
+                caller's, stores a turn once.
+            expected_revision: Append only if the conversation has this revision.
+            continues: Join the messages to the newest turn, so that trims and windows
+                keep them together.
+            format: Whose JSON the messages are.
+            meta: What else to keep with the turn: JSON.
+
+        Returns:
+            The new revision and totals, and how many old turns were dropped for
+            `max_messages`.
+
+        Raises:
+            TypeError, ValueError: A message is not JSON, or not one of this format.
+            LimitError: More messages or bytes than a turn may have.
+            ConflictError: The conversation has another revision, or has no turn to
+                continue.
+            CorruptTurnError, FormatError: What is stored cannot be read.
+            UnavailableError: No answer; `outcome_unknown` says whether it may have been
+                written. Repeat it with the same `turn_id`.
+            ServerError: Redis refused. In all cases but `outcome_unknown`, nothing was
+                written.
+
+        Atomicity:
+            One script: the turn, the trim and the time to live, or nothing.
+
+        Cost:
+            One round trip, independent of the length of the conversation.
+
+        Example:
+            >>> chat.append([{"role": "user", "content": "Hi"}], turn_id="req-7").duplicate
+            False
+            >>> chat.append([{"role": "user", "content": "Hi"}], turn_id="req-7").duplicate
+            True
+        """
+        return self._run(
+            self._place.append(
+                messages,
+                turn_id=turn_id,
+                expected_revision=expected_revision,
+                continues=continues,
+                format=format,
+                meta=meta,
+            )
+        )
+
+    def read(self, window: Window | None = None) -> History:
+        """Read the newest messages.
+
+        Args:
+            window: How much; by default the newest turns with at most 100 messages
+                together. `Window()` reads everything.
+
+        Returns:
+            Plain dicts, oldest first, to be passed to an SDK as they are; whole turns
+            only. The list also has `revision`, `turns` and `has_older`. A conversation
+            that does not exist is an empty list.
+
+        Raises:
+            TypeError: The window is not a `Window`.
+            CorruptTurnError, FormatError: What is stored cannot be read.
+            ServerError: Redis refused or did not answer.
+
+        Atomicity:
+            One command: the state of one moment.
+
+        Cost:
+            One round trip and O(window), at any length. A second one where the newest
+            turns are much smaller than those that this store read before.
+
+        Example:
+            >>> chat.append("Hi")  # doctest: +ELLIPSIS
+            Appended(...)
+            >>> chat.read(Window(turns=20))
+            [{'role': 'user', 'content': 'Hi'}]
+        """
+        return self._run(self._place.read(window))
+
+    def turns(self, limit: int = 50, *, before: int | None = None) -> TurnPage:
+        """Read a page of turns, from the newest backwards.
+
+        Args:
+            limit: Turns on the page, at most.
+            before: The `cursor` of the page before, or the number of a turn: only older
+                ones are read.
+
+        Returns:
+            Turns, oldest first, 0 to `limit`, with the `cursor` of the next older page
+            (None where there is none). Appends meanwhile do not shift the pages.
+
+        Raises:
+            TypeError, ValueError: A number is below 1.
+            CorruptTurnError, FormatError: What is stored cannot be read.
+            ServerError: Redis refused or did not answer.
+
+        Cost:
+            One round trip, O(page + log(turns)).
+
+        Example:
+            >>> page = chat.turns(10)
+            >>> while page.cursor:
+            ...     page = chat.turns(10, before=page.cursor)
+        """
+        return self._run(self._place.turns(limit, before))
+
+    def trim(self, messages: int | None = None, *, turns: int | None = None) -> int:
+        """Drop the oldest turns until at most so many messages or turns are left.
+
+        The newest turn stays, however large; a limit of 0 drops everything. The time to
+        live is not renewed.
+
+        Args:
+            messages: Messages to keep, at most.
+            turns: Turns to keep, at most.
+
+        Returns:
+            How many turns were dropped.
+
+        Raises:
+            TypeError, ValueError: No limit was given, or one is below 0.
+            CorruptTurnError, FormatError: What is stored cannot be read.
+            ServerError: Redis refused or did not answer.
+
+        Atomicity:
+            One script.
+
+        Cost:
+            One round trip, O(turns dropped).
+
+        Example:
+            >>> chat.trim(messages=200)
+            0
+        """
+        return self._run(self._place.trim(messages, turns))
+
+    def expire(self, ttl: timedelta | None) -> bool:
+        """Set how long the conversation lives, until its next append starts anew.
+
+        Args:
+            ttl: Whole milliseconds, at least one (a fraction is cut off); None keeps it
+                forever.
+
+        Returns:
+            False where there is no such conversation.
+
+        Raises:
+            TypeError, ValueError: Not a timedelta, or below a millisecond.
+            ServerError: Redis refused or did not answer.
+
+        Cost:
+            One round trip.
+
+        Example:
+            >>> chat.expire(timedelta(minutes=5))
+            False
+        """
+        return self._run(self._place.expire(ttl))
+
+    def clear(self) -> bool:
+        """Delete the conversation, also one that can no longer be read.
+
+        Returns:
+            False where there was none.
+
+        Raises:
+            WrongTypeError: The key holds something that is not ours; it stays.
+            ServerError: Redis refused or did not answer.
+
+        Atomicity:
+            One script.
+
+        Cost:
+            One round trip.
+        """
+        return bool(self._run(self._place.clear()))
+
+    def rewind(self, turns: int = 1, *, expected_revision: str | None = None) -> list[Turn]:
+        """Undo the newest turns and give them back.
+
+        The time to live is not renewed.
+
+        Args:
+            turns: How many; fewer where there are fewer.
+            expected_revision: Rewind only if the conversation has this revision. Without
+                it, the newest turns at that moment are meant.
+
+        Returns:
+            The undone turns, oldest first.
+
+        Raises:
+            TypeError, ValueError: `turns` is below 1.
+            ConflictError: Another revision, or somebody appends without pause; nothing
+                was undone.
+            CorruptTurnError, FormatError: What is stored cannot be read.
+            ServerError: Redis refused or did not answer.
+
+        Atomicity:
+            All of them go in one step, from the revision that was read to an exact
+            earlier one: a command that is sent twice undoes nothing more.
+
+        Cost:
+            Two round trips, O(turns undone + log(turns)).
+
+        Example:
+            >>> chat.append("Wrong").duplicate
+            False
+            >>> [turn.messages for turn in chat.rewind()]
+            [[{'role': 'user', 'content': 'Wrong'}]]
+        """
+        return self._run(self._place.rewind(turns, expected_revision))
+
+    def fork(self, id: str, *, upto: int | None = None) -> Conversation:  # noqa: A002 - as above
+        """Copy the conversation to another one, up to a turn.
+
+        Args:
+            id: The new conversation, in the same store. It has to be empty, or to hold
+                just this copy already: repeating a fork is safe.
+            upto: The number of the last turn to copy; by default all are.
+
+        Returns:
+            The new conversation, with the store's time to live. Turns keep their
+            numbers, ids and times.
+
+        Raises:
+            TypeError, ValueError: An argument is of no use, or the id is this one's own.
+            ConflictError: The new conversation holds something else; it stays as it is.
+            CorruptTurnError, FormatError: What is stored cannot be read.
+            ServerError: Redis refused or did not answer.
+
+        Atomicity:
+            Read in one step, written in one step.
+
+        Cost:
+            Two round trips, O(turns copied).
+
+        Example:
+            >>> chat.append("Shared past").messages
+            1
+            >>> chat.fork("conv-2").read()
+            [{'role': 'user', 'content': 'Shared past'}]
+        """
+        target = self._place.sibling(id)
+        self._run(self._place.fork(target, upto))
+        return Conversation(target, self._run)
+
+    def stat(self) -> Stat:
+        """Measure the conversation without reading its messages.
+
+        Returns:
+            Turns, messages, tokens, bytes, time left to live, first and last time, and
+            the revision. Zeros where there is no such conversation.
+
+        Raises:
+            CorruptTurnError, FormatError: What is stored cannot be read.
+            ServerError: Redis refused or did not answer.
+
+        Cost:
+            One round trip.
+
+        Example:
+            >>> chat.stat().turns
+            0
+        """
+        return self._run(self._place.stat())
+
+    def turn(  # noqa: PLR0913 - options by keyword
+        self,
+        messages: Input,
+        *,
+        window: Window | None = None,
+        turn_id: str | None = None,
+        format: str = "openai.chat",  # noqa: A002 - the field's word for it
+        meta: dict[str, Any] | None = None,
+        on_conflict: Literal["append", "reject"] = "append",
+        on_load_error: Literal["raise", "continue"] = "raise",
+        on_other_format: Literal["raise", "text"] = "raise",
+    ) -> PendingTurn:
+        """Put a memory around one call of any model: read before, save after.
+
+        Args:
+            messages: The new messages, as for `append`. System and developer messages
+                reach the model and are not stored.
+            window: How much history to send; by default at most 100 messages.
+            turn_id: The idempotency key of the save; random by default.
+            format: Whose JSON the messages are.
+            meta: What else to keep with the turn: JSON.
+            on_conflict: Where another turn was saved meanwhile: "append" saves this one
+                after it, "reject" raises `TurnConflictError` with the reply.
+            on_load_error: Where the history cannot be read: "raise", or "continue"
+                without it. The turn is then saved if the server is back.
+            on_other_format: Where a stored turn has another format: "raise", or send its
+                "text" alone.
+
+        Returns:
+            A context manager. Inside it, `messages` is what to send, and `reply(…)` takes
+            what came back. On a clean exit after a reply the turn is saved, otherwise
+            nothing is.
+
+        Raises:
+            TypeError, ValueError: An argument is of no use; nothing was sent.
+            ServerError, CorruptTurnError, FormatError: On entering, from the read.
+            SaveError: On leaving; it carries the reply, and `error.turn.save()` tries
+                again.
+
+        Cost:
+            Nothing here; one round trip on entering, one on leaving.
+
+        Example:
+            >>> with chat.turn("My name is Ada.") as turn:
+            ...     turn.reply(model(turn.messages))
+            >>> len(chat.read())
+            2
+        """
+        options = TurnOptions(
+            window=window,
+            on_conflict=on_conflict,
+            on_load_error=on_load_error,
+            on_other_format=on_other_format,
+        )
+        return PendingTurn(
+            self._run,
+            self._place,
+            messages,
+            options=options,
+            turn_id=turn_id,
+            format=format,
+            meta=meta,
+        )
+
+    def wrap(
+        self,
+        client: C,
+        *,
+        window: Window | None = None,
+        on_conflict: Literal["append", "reject"] = "append",
+        on_load_error: Literal["raise", "continue"] = "raise",
+        on_other_format: Literal["raise", "text"] = "raise",
+    ) -> C:
+        """Give an LLM client a memory: the same type, the same methods.
+
+        Pass only the new messages to a call. The history goes before them, and request
+        and reply are saved as one turn when the call, or the stream to its last chunk,
+        has succeeded.
+
+        Args:
+            client: `openai.OpenAI`, or one for a compatible provider. It stays as it is;
+                the wrapped one shares its connections.
+            window: As for `turn`.
+            on_conflict: As for `turn`.
+            on_load_error: As for `turn`.
+            on_other_format: As for `turn`.
+
+        Raises:
+            TypeError: No client that is known, or an async one.
+
+        Cost:
+            No I/O, some microseconds: wrap anew for each request. A call costs two round
+            trips more than before.
+        """
+        from .clients import wrap  # noqa: PLC0415 - SDKs are looked at when one is wrapped
+
+        options = TurnOptions(
+            window=window,
+            on_conflict=on_conflict,
+            on_load_error=on_load_error,
+            on_other_format=on_other_format,
+        )
+        return wrap(self, client, options)

@@ -1,0 +1,183 @@
+"""Everything that turnstore raises, apart from ValueError and TypeError.
+
+::
+
+    TurnstoreError
+    ├── ConflictError           the conversation is not at the expected revision
+    ├── LimitError              a turn is larger than the store allows (also a ValueError)
+    ├── CorruptTurnError        a stored element cannot be read
+    ├── FormatError             stored by a later version, or in another message format
+    ├── ClosedError             the store was closed
+    ├── SaveError               the model answered, but its turn was not saved
+    │   └── TurnConflictError   … because another turn came first (also a ConflictError)
+    └── ServerError             Redis refused, or could not be asked
+        ├── UnavailableError    no connection, no answer in time, loading, failing over
+        ├── OutOfMemoryError    maxmemory is reached
+        ├── ReadOnlyError       the server is a replica
+        ├── WrongTypeError      the key holds something that is not ours
+        ├── DeniedError         authentication or ACL
+        ├── UnsupportedError    the server lacks a command that is needed
+        └── ScriptError         one of our Lua scripts failed: a bug of ours
+
+Wrong arguments are `ValueError` or `TypeError`, raised before anything is sent. Every
+message says what was asked, of which key, what was written, and what to do. The error
+of redis-py is the `__cause__`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "ClosedError",
+    "ConflictError",
+    "CorruptTurnError",
+    "DeniedError",
+    "FormatError",
+    "LimitError",
+    "OutOfMemoryError",
+    "ReadOnlyError",
+    "SaveError",
+    "ScriptError",
+    "ServerError",
+    "TurnConflictError",
+    "TurnstoreError",
+    "UnavailableError",
+    "UnsupportedError",
+    "WrongTypeError",
+]
+
+
+class TurnstoreError(Exception):
+    """The base of every error that turnstore raises on its own account."""
+
+
+class ConflictError(TurnstoreError):
+    """The conversation is not at the revision that was expected; nothing was written.
+
+    Attributes:
+        expected: The revision that the caller demanded, or None where there was none.
+        actual: The revision that the conversation has now.
+    """
+
+    def __init__(
+        self, message: str, *, expected: str | None = None, actual: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.actual = actual
+
+
+class LimitError(TurnstoreError, ValueError):
+    """A turn has more messages or bytes than the store allows; nothing was written."""
+
+
+class CorruptTurnError(TurnstoreError):
+    """A stored element cannot be read; it was left as it is."""
+
+
+class FormatError(TurnstoreError):
+    """What is stored has a format that this caller does not read; it was left as it is."""
+
+
+class ClosedError(TurnstoreError):
+    """The store was closed; nothing was sent."""
+
+
+class SaveError(TurnstoreError):
+    """The model answered, but the turn could not be saved.
+
+    The answer is not lost: it is here. `turn.save()` (awaited on an async turn) tries
+    again; the turn keeps its id, so that a save which did reach the server after all
+    is recognised and not stored twice.
+
+    Attributes:
+        reply: What the model answered, as the client returned it.
+        turn: The turn that was not saved.
+    """
+
+    def __init__(self, message: str, *, reply: Any = None, turn: Any = None) -> None:
+        super().__init__(message)
+        self.reply = reply
+        self.turn = turn
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A turn holds a connection, which cannot travel to another process.
+        return (_restore_save_error, (type(self), self.args, {**self.__dict__, "turn": None}))
+
+
+def _restore_save_error(kind: type[SaveError], args: tuple[Any, ...], state: Any) -> SaveError:
+    error = kind(*args)
+    error.__dict__.update(state)
+    return error
+
+
+class TurnConflictError(SaveError, ConflictError):
+    """Another turn was saved first, and this one was told not to follow it.
+
+    Raised with `on_conflict="reject"`. Nothing was written; `reply` is the answer.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        expected: str | None = None,
+        actual: str | None = None,
+        reply: Any = None,
+        turn: Any = None,
+    ) -> None:
+        SaveError.__init__(self, message, reply=reply, turn=turn)
+        self.expected = expected
+        self.actual = actual
+
+
+class ServerError(TurnstoreError):
+    """Redis refused a command, or could not be asked."""
+
+
+class UnavailableError(ServerError):
+    """The server could not be reached, did not answer in time, or is not ready.
+
+    Attributes:
+        outcome_unknown: True when the command may have been carried out although no
+            answer arrived. An append is safe to repeat with the same turn id.
+    """
+
+    def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:
+        super().__init__(message)
+        self.outcome_unknown = outcome_unknown
+
+
+class OutOfMemoryError(ServerError):
+    """The server has reached `maxmemory` and evicts nothing; nothing was written."""
+
+
+class ReadOnlyError(ServerError):
+    """The server is a read-only replica; nothing was written."""
+
+
+class WrongTypeError(ServerError):
+    """The key holds a value that turnstore did not write; it was left as it is."""
+
+
+class DeniedError(ServerError):
+    """The server did not accept the credentials, or an ACL forbids a command or the key."""
+
+
+class UnsupportedError(ServerError):
+    """The server does not know a command or an option that turnstore needs."""
+
+
+class ScriptError(ServerError):
+    """A Lua script of ours failed: a bug, please report it with this text.
+
+    Attributes:
+        file: The script's file below `lua/`, or None where the server did not say.
+        line: The line in that file.
+    """
+
+    def __init__(self, message: str, *, file: str | None = None, line: int | None = None) -> None:
+        super().__init__(message)
+        self.file = file
+        self.line = line

@@ -1,0 +1,170 @@
+"""What the store answers: plain values that hold no connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from . import _element
+from ._element import Element
+
+__all__ = ["Appended", "History", "Stat", "Turn", "TurnPage"]
+
+EMPTY = "0"
+"""The revision of a conversation that holds nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What an append did.
+
+    Attributes:
+        revision: The revision that this turn made (a duplicate: that it made then).
+        duplicate: True when the turn id was stored before, and nothing was written.
+        turns: Turns that the conversation holds now.
+        messages: Messages that it holds now.
+        tokens: Their tokens, as counted when they were appended.
+        dropped: Turns dropped from the front to keep within `max_messages`.
+    """
+
+    revision: str
+    duplicate: bool
+    turns: int
+    messages: int
+    tokens: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One saved turn.
+
+    Attributes:
+        number: Its ordinal in the conversation, from 1; older turns have smaller ones.
+        id: The turn id of its append (of its last piece, where it was saved in pieces).
+        messages: Its messages as they were saved, plain dicts.
+        tokens: Their tokens, as counted when they were appended.
+        time: When it was saved (its last piece), by the server's clock, in UTC.
+        format: Whose JSON the messages are, such as `openai.chat`.
+        meta: What was said of the turn: model, finish reason, usage, ….
+        revision: The revision of the conversation after this turn.
+    """
+
+    number: int
+    id: str
+    messages: list[dict[str, Any]]
+    tokens: int
+    time: datetime
+    format: str
+    meta: dict[str, Any]
+    revision: str
+
+
+class History(list[dict[str, Any]]):
+    """Messages, oldest first: a list of plain dicts that an SDK takes as it is.
+
+    Attributes:
+        revision: The revision of the conversation when it was read.
+        has_older: Whether turns older than these are stored.
+    """
+
+    def __init__(self, raws: list[bytes], before: bytes | None) -> None:
+        super().__init__()
+        self.revision = _element.parse(raws[-1]).revision if raws else EMPTY
+        self.has_older = before is not None and not _element.is_head(before)
+        self._raws = raws
+        self._before = before
+        for raw in raws:
+            self += _element.messages_of(raw)
+
+    def pieces(self) -> list[tuple[Element, list[dict[str, Any]]]]:
+        """The same messages by elements, each with its header."""
+        pieces: list[tuple[Element, list[dict[str, Any]]]] = []
+        start = 0
+        for raw in self._raws:
+            element = _element.parse(raw)
+            pieces.append((element, self[start : start + element.count]))
+            start += element.count
+        return pieces
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The same messages by turns, oldest first."""
+        if self._before is None:
+            return []
+        if self.has_older:
+            tokens_before = _element.parse(self._before).tokens
+        else:
+            tokens_before = _element.head_tokens_before(self._before)
+        return turns_of([_element.parse(raw) for raw in self._raws], tokens_before)
+
+class TurnPage(list[Turn]):
+    """Turns, oldest first.
+
+    Attributes:
+        cursor: What to give as `before` to read the turns before these; None where
+            there are none.
+        revision: The revision of the conversation when it was read.
+    """
+
+    def __init__(self, turns: list[Turn], revision: str, *, has_older: bool) -> None:
+        super().__init__(turns)
+        self.revision = revision
+        self.cursor = turns[0].number if turns and has_older else None
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """The measures of a conversation.
+
+    Attributes:
+        turns: Turns held.
+        messages: Messages held.
+        tokens: Their tokens, as counted when they were appended.
+        bytes: Memory on the server, by its own account; None where it does not say.
+        ttl: Time left to live; None where it is kept forever or does not exist.
+        first_time: When the oldest turn held was saved, in UTC; None where none is.
+        last_time: When the newest was.
+        revision: The revision; "0" where there is no such conversation.
+    """
+
+    turns: int
+    messages: int
+    tokens: int
+    bytes: int | None
+    ttl: timedelta | None
+    first_time: datetime | None
+    last_time: datetime | None
+    revision: str
+
+
+def turns_of(elements: list[Element], tokens_before: int) -> list[Turn]:
+    """Join elements to turns: pieces that share an ordinal become one."""
+    turns: list[Turn] = []
+    for element in elements:
+        messages, meta = _element.messages_of(element.raw), _element.meta_of(element)
+        tokens = element.tokens - tokens_before
+        tokens_before = element.tokens
+        if turns and turns[-1].number == element.turn:
+            piece = turns.pop()
+            messages, meta = piece.messages + messages, piece.meta | meta
+            tokens += piece.tokens
+        turns.append(
+            Turn(
+                number=element.turn,
+                id=element.turn_id,
+                messages=messages,
+                tokens=tokens,
+                time=time_of(element.time_ms),
+                format=element.format,
+                meta=meta,
+                revision=element.revision,
+            )
+        )
+    return turns
+
+
+def time_of(time_ms: int) -> datetime:
+    """Turn the server's clock into a datetime in UTC."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC)

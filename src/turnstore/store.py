@@ -1,0 +1,151 @@
+"""The sync store: one application's conversations in one Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from . import _io
+from ._calls import Flow
+from ._place import Home, Settings
+from .conversation import Conversation
+from .errors import ClosedError
+from .messages import Message
+
+__all__ = ["Store"]
+
+R = TypeVar("R")
+
+
+class Store:
+    """Keep the conversations of one application in Redis.
+
+    A store is made once and shared by all threads and requests of a process; processes
+    that give it the same name, prefix and secret share its conversations.
+
+    Args:
+        client: A client of redis-py: `redis.Redis`, `redis.RedisCluster`, or what
+            `Sentinel.master_for` gives. It is used as it is, whatever its protocol and
+            `decode_responses`, and never closed. `Store.from_url` makes one.
+        name: The application or tenant. Two names share nothing.
+        prefix: What every key begins with; visible ASCII without braces.
+        secret: 16 to 64 bytes that key the digests in the key names, so that nobody who
+            knows an id can tell its key. All processes need the same one.
+        max_messages: Messages held per conversation. An append drops the oldest whole
+            turns beyond; the newest turn always stays. None sets no limit.
+        ttl: How long a conversation outlives its last append; None keeps it forever.
+            Reads do not renew it.
+        max_turn_messages: Messages that one append may hold; None sets no limit.
+        max_turn_bytes: Bytes of JSON that one append may hold; None sets no limit.
+        count_tokens: Counts the tokens of a message, once, when it is appended. Without
+            it, tokens are 0.
+
+    Raises:
+        TypeError, ValueError: An argument is of no use; nothing was sent.
+
+    Cost:
+        No I/O. Connections are made when they are needed.
+
+    Example:
+        >>> store = Store(redis_client, name="support", ttl=timedelta(hours=1))
+        >>> store.conversation("conv-1").append("Hello").messages
+        1
+    """
+
+    def __init__(  # noqa: PLR0913 - settings, by keyword, each with a default but the name
+        self,
+        client: _io.Client,
+        *,
+        name: str,
+        prefix: str = "turnstore",
+        secret: bytes | None = None,
+        max_messages: int | None = 1000,
+        ttl: timedelta | None = timedelta(days=1),
+        max_turn_messages: int | None = 1000,
+        max_turn_bytes: int | None = 16 * 1024 * 1024,
+        count_tokens: Callable[[Message], int] | None = None,
+    ) -> None:
+        _io.check_client(client, asynchronous=False)
+        settings = Settings(
+            max_messages=max_messages,
+            ttl=ttl,
+            max_turn_messages=max_turn_messages,
+            max_turn_bytes=max_turn_bytes,
+            count_tokens=count_tokens,
+        )
+        self._home = Home(name, prefix, secret, settings)
+        self._client = client
+        self._owns_client = False
+        self._closed = False
+
+    @classmethod
+    def from_url(cls, url: str, *, cluster: bool = False, name: str, **settings: Any) -> Self:
+        """Make a store with a client of its own, which `close` closes.
+
+        Args:
+            url: `redis://`, `rediss://` or `unix://`, with any option of redis-py's
+                `from_url` in its query; it goes there untouched.
+            cluster: Whether it is a node of a Redis Cluster. Such a client asks for the
+                slots at once; a plain one connects when it is first used.
+            name: The application or tenant, as for `Store`.
+            **settings: What else `Store` takes.
+
+        Raises:
+            TypeError, ValueError: An argument is of no use; nothing was sent.
+
+        Example:
+            >>> with Store.from_url(redis_url, name="support", max_messages=200) as store:
+            ...     store.conversation("conv-1").read()
+            []
+        """
+        client = _io.connect(url, cluster=cluster)
+        try:
+            store = cls(client, name=name, **settings)
+        except BaseException:
+            client.close()
+            raise
+        store._owns_client = True
+        return store
+
+    def conversation(self, id: str) -> Conversation:  # noqa: A002 - the field's word for it
+        """Give the handle of a conversation, which need not exist yet.
+
+        Args:
+            id: Any non-empty text. It is not kept: the key has its digest. Ids keep
+                conversations apart; whether a user may read one is for the caller to check.
+
+        Raises:
+            TypeError, ValueError: It is not text, is empty, or holds a lone surrogate.
+
+        Cost:
+            No I/O, some microseconds: make one wherever it is needed.
+        """
+        return Conversation(self._home.place(id), self._run)
+
+    def close(self) -> None:
+        """Close the store for good; a client that was handed in stays open.
+
+        Any later use raises `ClosedError`. Closing twice does nothing.
+        """
+        self._closed = True
+        if self._owns_client:
+            self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _run(self, flow: Flow[R], /) -> R:
+        if self._closed:
+            msg = "the store was closed; nothing was sent. Make a new one"
+            raise ClosedError(msg)
+        return _io.run(self._client, flow)
