@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ class Filled:
     label: str
     count: int
     each: int
+    master: str = field(init=False)
     turns: list[Any] = field(init=False)
     fresh: list[Any] = field(init=False)
     key: str = field(init=False)
@@ -56,7 +58,7 @@ class Filled:
     def __post_init__(self) -> None:
         self.turns = [self.subject.native(turn) for turn in mix.conversation(self.count)]
         self.fresh = [self.subject.native(turn) for turn in _fresh()]
-        self.master = self.key = f"{self.label}:{self.count}"
+        self.master = self.key = re.sub(r"\W+", "_", f"{self.label}_{self.count}")
         self.context.do(self.subject.fill(self.master, self.turns))
         self.room = max(self.each, self.count // 20)
         self.used = self.room
@@ -69,7 +71,7 @@ class Filled:
             return _nothing() if self.context.kind == "async" else None
         self.used = self.each
         self.number += 1
-        self.key = f"{self.label}:{self.count}:{self.number}"
+        self.key = f"{self.master}_{self.number}"
         return self.subject.renew(self.master, self.key, self.turns)
 
     def next_turn(self, index: int) -> Any:

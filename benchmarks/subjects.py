@@ -221,7 +221,7 @@ class Ours(_Ours):
 
     def turn(self, key: str, count: int, turn: Any) -> Any:
         with self.handle(key).turn(turn[:1], window=self.window(messages=count)) as pending:
-            pending.reply(*turn[1:])
+            pending.reply(turn[1:])
 
     def close(self) -> Any:
         self.redis.close()
@@ -236,7 +236,7 @@ class OursAsync(_Ours):
     async def turn(self, key: str, count: int, turn: Any) -> Any:
         window = self.window(messages=count)
         async with self.handle(key).turn(turn[:1], window=window) as pending:
-            pending.reply(*turn[1:])
+            pending.reply(turn[1:])
 
     async def close(self) -> Any:
         self.redis.close()

@@ -101,7 +101,7 @@ def measure(context: Context) -> list[dict[str, Any]]:
 
 
 def _key(number: int, index: int) -> str:
-    return f"writers:{number}:{index}"
+    return f"writers_{number}_{index}"
 
 
 def _processes(
@@ -148,7 +148,7 @@ def _writer(
     subjects = [kind(url) for kind in types]
     natives = [[s.native(turn) for turn in tagged(writer, turns)] for s in subjects]
     for subject, mine in zip(subjects, natives, strict=True):
-        subject.append(f"writers:warm:{writer}", mine[0])
+        subject.append(f"writers_warm_{writer}", mine[0])
     for at, (number, index) in enumerate(phases):
         subject, key = subjects[index], _key(number, index)
         barrier.wait(120)
@@ -177,7 +177,7 @@ def _tasks(
 
         for index, subject in enumerate(subjects):  # as many connections as writers
             await asyncio.gather(
-                *(one(subject, f"writers:warm:{w}", natives[index][w][:1]) for w in range(WRITERS))
+                *(one(subject, f"writers_warm_{w}", natives[index][w][:1]) for w in range(WRITERS))
             )
         for number, index in phases:
             key = _key(number, index)

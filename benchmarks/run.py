@@ -1,0 +1,130 @@
+"""Benchmarks of turnstore: against the least that any store could do, and against its peers.
+
+    python benchmarks/run.py setup [PEER …]      environments of the peers (all by default)
+    python benchmarks/run.py run [--quick] [--only CASE …] [--peers PEER …] [--output FILE]
+    python benchmarks/run.py table [--write FILE | --check FILE] [--results FILE]
+
+`run` measures the floors, turnstore and every peer that is set up (openai-agents is set up when it is
+not), and writes results/<day>.json. `table` draws the tables from the newest results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import mix
+import peers_setup
+import report
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+FIRST_PEER = "openai_agents"
+
+
+def worker(python: str, arguments: list[str]) -> dict[str, Any]:
+    """Run worker.py and read what it measured."""
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = str(HERE.parent / "src")
+    done = subprocess.run(
+        [python, str(HERE / "worker.py"), *arguments],
+        stdout=subprocess.PIPE, text=True, env=environment, check=False,
+    )
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        return {"figures": [], "failures": [{"case": "all", "reason": f"exit {done.returncode}"}]}
+    answer: dict[str, Any] = json.loads(lines[-1])
+    return answer
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure, write the results, print the tables."""
+    common = ["--quick"] if options.quick else []
+    if options.only:
+        common += ["--only", *options.only]
+    answer = worker(sys.executable, common)
+    result: dict[str, Any] = {
+        "schema": 1,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "quick": options.quick,
+        "mix": mix.describe(1_000 if options.quick else 10_000),
+        **answer,
+        "peers": {},
+    }
+    known = peers_setup.peers()
+    names = list(known) if options.peers is None else options.peers
+    reasons = peers_setup.setup([FIRST_PEER] if FIRST_PEER in names else [])
+    for name in names:
+        peer = known[name]
+        if name in reasons or not peers_setup.python(name).exists():
+            reason = reasons.get(name, "not set up: run `python benchmarks/run.py setup`")
+            result["peers"][name] = {"title": peer["title"], "failures": [{"case": "all", "reason": reason}]}
+            continue
+        print(f"peer {name}", file=sys.stderr, flush=True)
+        arguments = ["--peer", peer["adapter"], *common]
+        if peer.get("modules"):
+            arguments += ["--modules", *peer["modules"]]
+        measured = worker(str(peers_setup.python(name)), arguments)
+        result["peers"][name] = {"title": peer["title"], **measured}
+    output = options.output or RESULTS / f"{result['date']}.json"
+    output.parent.mkdir(exist_ok=True)
+    output.write_text(json.dumps(result, indent=1) + "\n")
+    print(report.tables(result))
+    return 0
+
+
+def newest() -> Path:
+    """The newest results."""
+    found = sorted(RESULTS.glob("*.json"))
+    if not found:
+        raise FileNotFoundError("no results yet: python benchmarks/run.py run")
+    return found[-1]
+
+
+def table(options: argparse.Namespace) -> int:
+    """Print the tables, or write them between the marks of a file, or compare them with it."""
+    text = report.tables(json.loads((options.results or newest()).read_text()))
+    if options.write:
+        options.write.write_text(report.replace(options.write.read_text(), text))
+    elif options.check:
+        page = options.check.read_text()
+        if report.replace(page, text) != page:
+            print(f"{options.check.name} differs from the results: run.py table --write", file=sys.stderr)
+            return 1
+    else:
+        print(text)
+    return 0
+
+
+def main() -> int:
+    """Read the arguments and do what they say."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    made = commands.add_parser("setup")
+    made.add_argument("peers", nargs="*")
+    ran = commands.add_parser("run")
+    ran.add_argument("--quick", action="store_true", help="a smoke test: the figures mean nothing")
+    ran.add_argument("--only", nargs="*", metavar="CASE")
+    ran.add_argument("--peers", nargs="*", metavar="PEER", help="these peers only; none if empty")
+    ran.add_argument("--output", type=Path)
+    drawn = commands.add_parser("table")
+    drawn.add_argument("--write", type=Path)
+    drawn.add_argument("--check", type=Path)
+    drawn.add_argument("--results", type=Path)
+    options = parser.parse_args()
+    if options.command == "setup":
+        failed = peers_setup.setup(options.peers or list(peers_setup.peers()))
+        for name, reason in failed.items():
+            print(f"{name}: {reason}", file=sys.stderr)
+        return 0
+    return run(options) if options.command == "run" else table(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
