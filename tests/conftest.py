@@ -168,7 +168,7 @@ async def new_store(server: Server, setup: Setup, prefix: str) -> AsyncIterator[
             redis: Mapping[str, object] | None = None,
             **options: Any,
         ) -> AsyncStore:
-            from turnstore import AsyncStore, Store  # noqa: PLC0415 (see facade.py)
+            from turnstore import AsyncStore, Store  # noqa: PLC0415 (a fault in it fails tests alone)
 
             where = Single(at.url) if isinstance(at, EmbeddedServer) else server
             through = at if isinstance(at, Proxy) else None
@@ -195,7 +195,7 @@ def make_store(redis_client: Client, prefix: str) -> Callable[..., Store]:
     """Make sync stores, for the few tests that are about Store alone."""
 
     def make(**options: Any) -> Store:
-        from turnstore import Store  # noqa: PLC0415 (see facade.py)
+        from turnstore import Store  # noqa: PLC0415 (as above)
 
         return Store(redis_client, **{"name": "test", "prefix": prefix, **options})
 
@@ -207,7 +207,7 @@ def make_async_store(async_redis_client: AsyncClient, prefix: str) -> Callable[.
     """Make asyncio stores, for the few tests that are about AsyncStore alone."""
 
     def make(**options: Any) -> AsyncStore:
-        from turnstore import AsyncStore  # noqa: PLC0415 (see facade.py)
+        from turnstore import AsyncStore  # noqa: PLC0415 (as above)
 
         return AsyncStore(async_redis_client, **{"name": "test", "prefix": prefix, **options})
 

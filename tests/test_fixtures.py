@@ -76,7 +76,15 @@ def test_a_key_is_seen_with_its_life_and_removed(server: Server, prefix: str) ->
 def test_a_key_without_a_life_fails_the_test(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("from tests.conftest import *")
     pytester.makeini(
-        "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nmarkers =\n  servers\n  one_setup\n  keeps_keys"
+        """
+        [pytest]
+        asyncio_mode = auto
+        asyncio_default_fixture_loop_scope = function
+        markers =
+          servers
+          one_setup
+          keeps_keys
+        """
     )
     pytester.makepyfile(
         """

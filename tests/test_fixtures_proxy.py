@@ -6,9 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-import redis.asyncio.retry
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+import redis
 
 from tests.servers.proxy import Cut
 from tests.servers.resp import command_name, frame_end
@@ -21,14 +19,13 @@ if TYPE_CHECKING:
     from tests.servers.proxy import Proxy
     from tests.servers.running import Client, Server
 
-ONCE = {"retry": Retry(NoBackoff(), 0)}  # redis-py sends a command again by default
 pytestmark = pytest.mark.servers("redis")
 
 
 @pytest.fixture(params=[2, 3])
 def client(server: Server, proxy: Proxy, request: pytest.FixtureRequest) -> Iterator[Client]:
     """Give a client that goes through the proxy and sends each command once."""
-    client = server.client(Setup("sync", request.param, decode=False), proxy, **ONCE)
+    client = server.client(Setup("sync", request.param, decode=False), proxy, retry=None)
     yield client
     client.close()
 
@@ -39,12 +36,13 @@ def key(prefix: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "cut, ran",
+    "cut_and_runs",
     [(Cut.BEFORE, 0), (Cut.IN_COMMAND, 0), (Cut.REPLY_LOST, 1), (Cut.IN_REPLY, 1)],
 )
 def test_a_cut_strikes_where_it_says(
-    client: Client, proxy: Proxy, server: Server, key: str, *, cut: Cut, ran: int
+    client: Client, proxy: Proxy, server: Server, key: str, cut_and_runs: tuple[Cut, int]
 ) -> None:
+    cut, ran = cut_and_runs
     server.raw.set(key, 0, px=60_000)
     proxy.next(cut, command="INCRBY")
     with pytest.raises(redis.ConnectionError):
@@ -107,8 +105,7 @@ def test_large_values_pass_whole(client: Client, server: Server, prefix: str) ->
 async def test_an_async_client_goes_through_it_too(
     server: Server, proxy: Proxy, prefix: str
 ) -> None:
-    once = {"retry": redis.asyncio.retry.Retry(NoBackoff(), 0)}
-    client = server.async_client(Setup("async", 3, decode=False), proxy, **once)
+    client = server.async_client(Setup("async", 3, decode=False), proxy, retry=None)
     proxy.next(Cut.REPLY_LOST, command="INCRBY")
     with pytest.raises(redis.ConnectionError):
         await client.incr(f"{prefix}:n")

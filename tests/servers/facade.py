@@ -78,7 +78,7 @@ def _in_thread(function: Callable[..., object]) -> Callable[..., Any]:
 
 @cache
 def _twins() -> dict[type, type]:
-    import turnstore  # noqa: PLC0415 (a fault in it should fail tests, not their collection)
+    import turnstore  # noqa: PLC0415 (see `new_store` in conftest.py)
 
     names = ("Store", "Conversation", "PendingTurn")
     return {getattr(turnstore, name): getattr(turnstore, f"Async{name}") for name in names}

@@ -11,6 +11,9 @@ import fakeredis
 import redis
 import redis.asyncio
 import redis.asyncio.cluster
+import redis.asyncio.retry
+import redis.retry
+from redis.backoff import ExponentialBackoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +25,12 @@ if TYPE_CHECKING:
 Client = Any
 AsyncClient = Any
 Address = tuple[str, int]
+
+# redis.Redis(host=…) sends a command again after a lost connection, 3 to 10 times as of redis-py
+# 6; redis.Redis.from_url does not. Clients here do, whatever the version; `retry=None` does not.
+_BACKOFF = ExponentialBackoff(cap=0.1, base=0.01)
+_RETRY = redis.retry.Retry(_BACKOFF, 5)
+_ASYNC_RETRY = redis.asyncio.retry.Retry(_BACKOFF, 5)
 
 
 class Server(ABC):
@@ -76,12 +85,14 @@ class Single(Server):
             self.addresses = [(parts.hostname or "localhost", parts.port or 6379)]
 
     def client(self, setup: Setup, through: Proxy | None = None, **options: Any) -> Client:
-        return redis.Redis.from_url(self._address(through), **_choices(setup), **options)
+        options = {"retry": _RETRY, **_choices(setup), **options}
+        return redis.Redis.from_url(self._address(through), **options)
 
     def async_client(
         self, setup: Setup, through: Proxy | None = None, **options: Any
     ) -> AsyncClient:
-        return redis.asyncio.Redis.from_url(self._address(through), **_choices(setup), **options)
+        options = {"retry": _ASYNC_RETRY, **_choices(setup), **options}
+        return redis.asyncio.Redis.from_url(self._address(through), **options)
 
     def _raw(self) -> Client:
         return redis.Redis.from_url(self._url)
