@@ -1,0 +1,76 @@
+"""The model in the model server: what it answers by itself, and what it refuses as OpenAI would."""
+
+from __future__ import annotations
+
+import re
+
+from ._replies import Json, dicts
+
+_TOLD = re.compile(r"\bmy ([\w ]+?) is ([^.!?\n]+)", re.IGNORECASE)
+_ASKED = re.compile(r"\bwhat(?: is|'s) my ([\w ]+?)\s*\?", re.IGNORECASE)
+
+
+def answer(messages: list[Json]) -> str:
+    """Answer from the conversation alone, always the same.
+
+    Told "My name is Ada." and asked "What is my name?", it says "Your name is Ada."; the same with
+    anything else that is somebody's. To anything else it says how many messages it saw, and
+    what the last one says.
+    """
+    last = messages[-1] if messages else {}
+    said = text_of(last)
+    if _is_result(last):
+        return f"The tool says: {said}"
+    texts = [text_of(message) for message in messages if message.get("role") == "user"]
+    if asked := _ASKED.search(said):
+        about = asked[1].lower()
+        for text in reversed(texts):
+            for what, value in reversed(_TOLD.findall(text)):
+                if what.lower() == about:
+                    return f"Your {about} is {value.strip()}."
+        return f"You have not told me your {about}."
+    if told := _TOLD.search(said):
+        return f"I will remember that your {told[1].lower()} is {told[2].strip()}."
+    count = f"{len(messages)} message{'' if len(messages) == 1 else 's'}"
+    return f"I see {count}; the last one says: {said}"
+
+
+def text_of(message: Json) -> str:
+    """The text of a message or of a tool's result."""
+    content: object = message.get("content", message.get("output"))
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in dicts(content))
+
+
+def complaint(messages: list[Json]) -> str | None:
+    """What OpenAI would refuse these messages for, as an HTTP 400; None if it takes them.
+
+    Every tool call has its result before the conversation goes on, every result its call, and
+    what must not be null is not null.
+    """
+    open_calls: list[str] = []
+    for number, message in enumerate(messages):
+        for key in ("tool_calls", "function_call"):
+            if key in message and not message[key]:
+                return f"messages[{number}].{key} is null or empty"
+        if _is_result(message):
+            call_id = str(message.get("tool_call_id", message.get("call_id")))
+            if call_id not in open_calls:
+                return f"messages[{number}] is the result of no call before it: {call_id}"
+            open_calls.remove(call_id)
+        elif called := _called(message):
+            open_calls += called
+        elif open_calls and message.get("type", "message") == "message":
+            return f"messages[{number}] comes before the results of {', '.join(open_calls)}"
+    return f"no results of {', '.join(open_calls)}" if open_calls else None
+
+
+def _is_result(message: Json) -> bool:
+    return message.get("role") == "tool" or str(message.get("type")).endswith("_call_output")
+
+
+def _called(message: Json) -> list[str]:
+    if str(message.get("type")) in {"function_call", "custom_tool_call"}:
+        return [str(message.get("call_id"))]
+    return [str(call.get("id")) for call in dicts(message.get("tool_calls"))]

@@ -1,0 +1,58 @@
+"""What the model server knows: the script, the requests so far, the responses it gave."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from ._answers import answer, complaint
+from ._replies import Json, Reply
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that the server got.
+
+    Attributes:
+        path: Its path, such as `/v1/chat/completions`.
+        headers: Its headers, their names in lower case.
+        body: Its JSON.
+    """
+
+    path: str
+    headers: dict[str, str]
+    body: Json
+
+    @property
+    def messages(self) -> list[Json]:
+        """What the model was sent: chat messages, or the items of a response's input."""
+        if "messages" in self.body:
+            return list(self.body["messages"])
+        given = self.body.get("input", [])
+        return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+
+
+class Desk:
+    """The one place that the threads of the server share; each of its steps is atomic.
+
+    Args:
+        pause: Seconds between two chunks of the streams that are not scripted.
+    """
+
+    def __init__(self, pause: float) -> None:
+        self.requests: list[Request] = []
+        self.script: deque[Reply] = deque()
+        self.responses: dict[str, Json] = {}
+        self._pause = pause
+
+    def take(self, request: Request) -> tuple[Reply, int]:
+        """Note a request; give the reply to it and its number."""
+        self.requests.append(request)
+        number = len(self.requests)
+        try:
+            return self.script.popleft(), number
+        except IndexError:
+            refused = complaint(request.messages)
+            if refused:
+                return Reply.error(400, refused), number
+            return Reply(answer(request.messages), pause=self._pause), number

@@ -1,0 +1,200 @@
+"""OpenAI's protocol over HTTP/1.1."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from . import _chat, _responses
+from ._desk import Desk, Request
+from ._replies import Json, Reply, as_dict, dicts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+
+class _Endpoint(NamedTuple):
+    whole: Callable[[Reply, Json, int], Json]
+    events: Callable[[Json, Json, Reply], Iterable[Json]]
+    terminal: Callable[[Json], bool]
+    named: bool  # whether each event says its type in a line of its own
+
+
+def _chunks(whole: Json, request: Json, _reply: Reply) -> Iterable[Json]:
+    options = as_dict(request.get("stream_options"))
+    return _chat.chunks(whole, usage=bool(options.get("include_usage")))
+
+
+def _events(whole: Json, _request: Json, reply: Reply) -> Iterable[Json]:
+    return _responses.events(whole, reply.finish_reason)
+
+
+_ENDPOINTS = {
+    "/chat/completions": _Endpoint(_chat.completion, _chunks, _chat.terminal, named=False),
+    "/responses": _Endpoint(_responses.response, _events, _responses.terminal, named=True),
+}
+
+
+class Http(ThreadingHTTPServer):
+    """A server with a thread for each connection.
+
+    Args:
+        port: The port on 127.0.0.1; 0 takes a free one.
+        desk: Where the requests go and the replies come from.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, port: int, desk: Desk) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.desk = desk
+        self.open: set[socket.socket] = set()
+
+    def serve(self) -> None:
+        """Serve until `end`."""
+        self.serve_forever(poll_interval=0.02)
+
+    def end(self) -> None:
+        """Stop, and break the connections that are open."""
+        self.shutdown()
+        self.server_close()
+        for connection in list(self.open):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: clients that go away in the middle are part of the tests."""
+
+
+class _BrokenError(Exception):
+    """The script says to break the connection here."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a chunk goes out when it is written
+
+    def setup(self) -> None:
+        super().setup()
+        self._http = cast("Http", self.server)
+        self.desk = self._http.desk
+        self._http.open.add(self.connection)
+
+    def finish(self) -> None:
+        self._http.open.discard(self.connection)
+        with suppress(OSError):
+            super().finish()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        """Log nothing."""
+
+    def do_GET(self) -> None:
+        *_, kind, last = self.path.split("?")[0].split("/")
+        found = self.desk.responses.get(last) if kind == "responses" else None
+        if found is not None:
+            self._send(200, found)
+        elif last == "models":
+            self._send(200, {"object": "list", "data": [{"id": "test-model", "object": "model"}]})
+        else:
+            self._send(404, _error(404, f"no such thing: {self.path}"))
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or b"{}")
+        path = self.path.split("?")[0]
+        endpoint = next((e for suffix, e in _ENDPOINTS.items() if path.endswith(suffix)), None)
+        if path.endswith("/embeddings"):
+            vector = {"object": "embedding", "index": 0, "embedding": [0.0, 1.0]}
+            usage = {"prompt_tokens": 1, "total_tokens": 1}
+            listed = {"object": "list", "data": [vector], "model": body["model"], "usage": usage}
+            self._send(200, listed)
+        elif endpoint is None:
+            self._send(404, _error(404, f"no such thing: {path}"))
+        else:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            request = Request(path, headers, body)
+            with suppress(_BrokenError):
+                self._answer(endpoint, request, *self.desk.take(request))
+                return
+            self.close_connection = True
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _answer(self, endpoint: _Endpoint, request: Request, reply: Reply, number: int) -> None:
+        if reply.status >= 400:  # noqa: PLR2004 - the first of HTTP's errors
+            self._send(reply.status, _error(reply.status, reply.text), reply.headers)
+            return
+        whole = endpoint.whole(reply, request.body, number)
+        if whole["object"] == "response":
+            self.desk.responses[whole["id"]] = whole
+        if request.body.get("stream"):
+            made = endpoint.events(whole, request.body, reply)
+            self._stream(endpoint, made if reply.events is None else reply.events, reply)
+        else:
+            if reply.hold is not None:
+                reply.hold.wait()
+            self._send(
+                200, whole if reply.body is None else reply.body, reply.headers, reply.ending
+            )
+
+    def _send(
+        self,
+        status: int,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str] | None = None,
+        ending: str = "complete",
+    ) -> None:
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text if ending == "complete" else text[: len(text) // 2])
+        if ending != "complete":
+            raise _BrokenError
+
+    def _stream(
+        self, endpoint: _Endpoint, events: Iterable[Mapping[str, Any]], reply: Reply
+    ) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        held = reply.hold
+        for event in events:
+            if reply.ending != "complete" and endpoint.terminal(cast("Json", event)):
+                break
+            name = f"event: {event.get('type')}\n" if endpoint.named else ""
+            self._chunk(f"{name}data: {json.dumps(event)}\n\n")
+            if held is not None and _says(event):
+                held.wait()
+                held = None
+            if reply.pause:
+                time.sleep(reply.pause)
+        if reply.ending == "cut":
+            raise _BrokenError
+        if reply.ending == "complete" and not endpoint.named:
+            self._chunk("data: [DONE]\n\n")
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _chunk(self, text: str) -> None:
+        data = text.encode()
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+
+def _says(event: Mapping[str, Any]) -> bool:
+    """Whether an event of a stream carries text."""
+    deltas = [as_dict(choice.get("delta")) for choice in dicts(event.get("choices"))]
+    return bool(any(delta.get("content") for delta in deltas) or event.get("delta"))
+
+
+def _error(status: int, message: str | None) -> Json:
+    kind = "invalid_request_error" if status < 500 else "server_error"  # noqa: PLR2004
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}

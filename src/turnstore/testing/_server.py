@@ -1,0 +1,90 @@
+"""The model server as a test sees it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from ._desk import Desk, Request
+from ._http import Http
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from ._replies import Reply
+
+
+class ModelServer:
+    """A local server that speaks OpenAI's API: chat completions and responses, plain or streamed.
+
+    It answers from the conversation that it is sent, so a test can tell by the answer what the
+    model was told: after "My name is Ada.", "What is my name?" is answered by "Your name is Ada."
+    Anything else is answered by the number of messages it saw and the last one's text. Requests
+    that OpenAI refuses for their messages (a tool call without its result, a result without its
+    call) are refused with HTTP 400. Scripted replies come first, one for each request.
+
+    Args:
+        port: The port on 127.0.0.1; 0 takes a free one.
+        pause: Seconds between two chunks of the streams that are not scripted.
+
+    Example:
+        >>> from turnstore.testing import ModelServer, Reply
+        >>> with ModelServer() as server:
+        ...     server.script(Reply.error(500), Reply("Hello!"))
+        ...     server.base_url.startswith("http://127.0.0.1:")
+        True
+    """
+
+    def __init__(self, *, port: int = 0, pause: float = 0) -> None:
+        self._port = port
+        self._desk = Desk(pause)
+        self._http: Http | None = None
+
+    @property
+    def requests(self) -> list[Request]:
+        """The requests for a completion or a response so far, oldest first."""
+        return self._desk.requests
+
+    @property
+    def base_url(self) -> str:
+        """What an OpenAI client takes as `base_url`."""
+        if self._http is None:
+            raise RuntimeError("the model server is not running: enter it by `with`, or start() it")
+        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+
+    def script(self, *replies: Reply) -> None:
+        """Queue replies: each request takes the next one; without one the server answers itself.
+
+        Args:
+            replies: The replies, first to last. A request that the SDK repeats takes one each time.
+        """
+        self._desk.script.extend(replies)
+
+    def start(self) -> Self:
+        """Begin to serve, in a thread of its own.
+
+        Returns:
+            The server itself.
+        """
+        if self._http is None:
+            self._http = Http(self._port, self._desk)
+            threading.Thread(target=self._http.serve, name="ModelServer", daemon=True).start()
+        return self
+
+    def close(self) -> None:
+        """Stop, and break what connections are left."""
+        if self._http is not None:
+            self._http.end()
+            self._http = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
