@@ -5,16 +5,16 @@ KEYS
   1  turns         list  the head, then one element per turn or piece of one, oldest first
 
 ARGV
-  1  turn_id       text  1 to 64 visible ASCII characters  the idempotency key
+  1  turn_id       text  1 to 64, visible ASCII, no " \     the idempotency key
   2  ttl_ms        int   >= 0                              time to live; 0 keeps forever
   3  max_messages  int   >= 0                              messages held; 0 is no limit
   4  expected      text  a revision, or empty              demanded before the append
   5  continues     int   0 or 1                            1 joins it to the newest turn
   6  count         int   >= 0                              messages; 0 writes nothing
   7  tokens        int   >= 0                              tokens of these messages
-  8  codec         text  one small letter                  how the payload is read
-  9  format        text  visible ASCII                     whose JSON the messages are
-  10 payload       bytes                                   the messages
+  8  codec         text  empty or w                        w: JSON for the slow library
+  9  format        text  visible ASCII without " and \     whose JSON the messages are
+  10 payload       JSON  an array, or an array, an object  the messages, and the meta
 
 RETURNS {added, revision, turns, messages, tokens, dropped}
   added     int   1 stored now; 0 stored before under this turn id, or nothing to store
@@ -81,10 +81,10 @@ end
 
 local time = redis.call("TIME")
 local time_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local element = string.format(
-  "1 %d %d %d %d %d %d %s %s %s\n",
-  head.no, head.turn, head.messages, head.tokens, time_ms, count, codec, format, turn_id
-) .. payload
+local element = codec .. string.format(
+  '[1,%d,%d,%d,%d,%d,%d,"%s","%s",',
+  head.no, head.turn, head.messages, head.tokens, time_ms, count, format, turn_id
+) .. payload .. "]"
 if created then
   redis.call("RPUSH", turns, head_text(head), element)
 else

@@ -1,6 +1,6 @@
--- The header line of an element; src/turnstore/_element.py says what its fields are.
--- Reads no payload: a pattern that is anchored at the start stops at the line feed.
-local ELEMENT = "^1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) %l (%S+) (%S+)\n"
+-- The header of an element; src/turnstore/_element.py says what its fields are. The pattern
+-- is anchored at the start and ends before the messages: it reads none of them.
+local ELEMENT = '^w?%[1,(%d+),(%d+),(%d+),(%d+),(%d+),(%d+),"[^"]+","([^"]+)",'
 
 -- Answers the header as a table, or nil and a refusal. `index` is its place in the list.
 local function read_header(key, index)
@@ -8,9 +8,9 @@ local function read_header(key, index)
   if not text then
     return nil, "CORRUPT the element at index " .. index .. " is missing"
   end
-  local no, turn, messages, tokens, time_ms, count, _, turn_id = string.match(text, ELEMENT)
+  local no, turn, messages, tokens, time_ms, count, turn_id = string.match(text, ELEMENT)
   if not no then
-    local format = string.match(text, "^(%d+) ")
+    local format = string.match(text, "^w?%[(%d+),")
     if format and format ~= "1" then
       return nil, "FORMAT " .. format
     end

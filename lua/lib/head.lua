@@ -53,7 +53,8 @@ local function revision(head)
   if head.no == 0 then
     return "0"
   end
-  return string.format("%d-", head.no) .. string.match(head.ids, "(%S+)$")
+  -- Greedy from the start: a pattern that is anchored at its end alone tries every place.
+  return string.format("%d-", head.no) .. (string.match(head.ids, "^.* (%S+)$") or head.ids)
 end
 
 -- Answers how many elements came after the one with this id; nil if it is not among them.

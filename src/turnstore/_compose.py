@@ -103,10 +103,10 @@ class _Group:
 def _groups(history: History, rules: Format, on_other_format: str) -> list[_Group]:
     groups: list[_Group] = []
     turn = 0
-    for element, stored in history.pieces():
-        messages = stored
+    for element in history.elements:
+        messages = element.messages
         if element.format != rules.name:
-            messages = _as_text(stored, element.format, rules, on_other_format)
+            messages = _as_text(messages, element.format, rules, on_other_format)
         # Tool results that were appended as a turn of their own still belong to the calls.
         answers = bool(groups) and not groups[-1].waiting.isdisjoint(
             result for message in messages for result in rules.results(message)

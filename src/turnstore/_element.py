@@ -1,8 +1,8 @@
-"""One element of a conversation's list: a header line that scripts read, and a payload.
+"""One element of a conversation's list: a JSON array of a header and the messages.
 
 ::
 
-    1 <no> <turn> <messages> <tokens> <time_ms> <count> <codec> <format> <turn_id>\n<payload>
+    [1,<no>,<turn>,<messages>,<tokens>,<time_ms>,<count>,"<format>","<turn_id>",[…],{…}]
 
 - `1` is the format number of this layout.
 - `no`: the ordinal of this element in its conversation, from 1, contiguous.
@@ -10,12 +10,14 @@
 - `messages`, `tokens`: running totals up to and including this element.
 - `time_ms`: the server's clock at the append, in milliseconds since 1970.
 - `count`: the messages in this element.
-- `codec`: how the payload is read; see `_json`.
 - `format`: whose JSON the messages are, such as `openai.chat`.
 - `turn_id`: the idempotency key of the append.
+- The messages, and where something is known of the turn an object of it.
 
-The payload is a JSON array of messages, and where something is known of the turn a line
-feed and a JSON object of it. Neither JSON writer puts a line feed into its text.
+Scripts write the header and read nothing behind it. Since each element is JSON, a whole
+window is parsed in one call, headers and all. A `w` before the bracket marks JSON that
+only the standard library reads without loss (see `_json`); it makes that call fail, and
+the elements are then read one by one.
 
 The first element of the list is the head, which only scripts read: see `lua/README.md`.
 """
@@ -30,38 +32,26 @@ import orjson
 from . import _json
 from .errors import CorruptTurnError, FormatError
 
-__all__ = [
-    "Element",
-    "Payload",
-    "encode",
-    "head_tokens_before",
-    "is_head",
-    "messages_of",
-    "meta_of",
-    "parse",
-]
+__all__ = ["Element", "Payload", "encode", "head_tokens_before", "is_head", "parse"]
 
-_HEADER = re.compile(
-    rb"1 (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) ([a-z]) ([!-~]+) ([!-~]+)\n", re.ASCII
-)
-_LATER = re.compile(rb"(\d+) ", re.ASCII)
+_FORMAT_NUMBER = re.compile(rb"w?\[(\d+),", re.ASCII)
 _HEAD_PREFIX = b"head "
 
 
 class Element(NamedTuple):
-    """The header of one element, and the element itself for its payload."""
+    """One element as it was read: its header, messages and meta."""
 
+    format_number: int
     no: int
     turn: int
-    messages: int
-    tokens: int
+    total_messages: int
+    total_tokens: int
     time_ms: int
     count: int
-    codec: str
     format: str
     turn_id: str
-    raw: bytes
-    payload_at: int
+    messages: list[dict[str, Any]]
+    meta: dict[str, Any] = {}  # noqa: RUF012 - never changed; a turn gets a copy
 
     @property
     def revision(self) -> str:
@@ -69,47 +59,15 @@ class Element(NamedTuple):
         return f"{self.no}-{self.turn_id}"
 
 
+# What each field is made of; the meta may be missing.
+_TYPES = (int, int, int, int, int, int, int, str, str, list, dict)
+
+
 class Payload(NamedTuple):
-    """The payload of one element, ready to be stored."""
+    """The messages and the meta of an element, ready to be stored."""
 
     codec: str
     data: bytes
-
-
-def is_head(raw: bytes) -> bool:
-    """Tell whether an element of the list is its head."""
-    return raw.startswith(_HEAD_PREFIX)
-
-
-def parse(raw: bytes) -> Element:
-    """Read the header of an element.
-
-    Raises:
-        FormatError: It was written by a later version.
-        CorruptTurnError: It was not written by turnstore, or was damaged.
-    """
-    match = _HEADER.match(raw)
-    if match is None:
-        later = _LATER.match(raw)
-        if later is not None and later[1] != b"1":
-            msg = f"an element has format number {later[1].decode()}; this version reads 1"
-            raise FormatError(msg)
-        msg = f"an element does not begin with a header of ours: {raw[:40]!r}"
-        raise CorruptTurnError(msg)
-    no, turn, messages, tokens, time_ms, count, codec, format_name, turn_id = match.groups()
-    return Element(
-        int(no),
-        int(turn),
-        int(messages),
-        int(tokens),
-        int(time_ms),
-        int(count),
-        codec.decode(),
-        format_name.decode(),
-        turn_id.decode(),
-        raw,
-        match.end(),
-    )
 
 
 def encode(messages: list[dict[str, Any]], meta: dict[str, Any]) -> Payload:
@@ -117,35 +75,13 @@ def encode(messages: list[dict[str, Any]], meta: dict[str, Any]) -> Payload:
     codec, data = _json.dumps(messages)
     if meta:
         meta_codec, meta_data = _json.dumps(meta)
-        codec, data = max(codec, meta_codec), data + b"\n" + meta_data  # "w" reads "j" too
+        codec, data = codec or meta_codec, data + b"," + meta_data
     return Payload(codec, data)
 
 
-def messages_of(raw: bytes) -> list[dict[str, Any]]:
-    """Read the messages of an element.
-
-    Raises:
-        FormatError: It was written by a later version.
-        CorruptTurnError: They cannot be read, or are not as many as the header says.
-    """
-    match = _HEADER.match(raw)
-    if match is not None and match[7] == b"j" and raw.endswith(b"]"):
-        # Nearly every element, and the one hot loop of a read.
-        try:
-            messages = orjson.loads(raw[match.end() :])
-        except ValueError:
-            pass  # the slow way says what is wrong
-        else:
-            if type(messages) is list and len(messages) == int(match[6]):
-                return messages
-    element = parse(raw)
-    return _read(element, raw[element.payload_at :].partition(b"\n")[0], list)
-
-
-def meta_of(element: Element) -> dict[str, Any]:
-    """Read what is known of an element's turn; nothing known is an empty dict."""
-    _, line_feed, data = element.raw[element.payload_at :].partition(b"\n")
-    return _read(element, data, dict) if line_feed else {}
+def is_head(raw: bytes) -> bool:
+    """Tell whether an element of the list is its head."""
+    return raw.startswith(_HEAD_PREFIX)
 
 
 def head_tokens_before(raw: bytes) -> int:
@@ -157,16 +93,56 @@ def head_tokens_before(raw: bytes) -> int:
     return int(fields[9])
 
 
-def _read(element: Element, data: bytes, kind: type) -> Any:
+def parse(raws: list[bytes]) -> list[Element]:
+    """Read elements, oldest first.
+
+    Raises:
+        FormatError: One was written by a later version.
+        CorruptTurnError: One was not written by turnstore, or was damaged.
+    """
     try:
-        value = _json.loads(element.codec, data)
+        rows = orjson.loads(b"[" + b",".join(raws) + b"]")
+        elements = [Element(*row) for row in rows]
+        if len(elements) == len(raws) and _agree(elements):
+            return elements
+    except (ValueError, TypeError):
+        pass
+    return [_parse_one(raw) for raw in raws]
+
+
+def _agree(elements: list[Element]) -> bool:
+    """Check the whole of what was read at once, by its totals."""
+    if not elements:
+        return True
+    first, last = elements[0], elements[-1]
+    return (
+        all(element[0] == 1 for element in elements)
+        and sum([len(element[9]) for element in elements])
+        == last.total_messages - first.total_messages + first.count
+    )
+
+
+def _parse_one(raw: bytes) -> Element:
+    number = _FORMAT_NUMBER.match(raw)
+    if number is not None and number[1] != b"1":
+        msg = f"an element has format number {number[1].decode()}; this version reads 1"
+        raise FormatError(msg)
+    try:
+        row = _json.loads(raw)
     except ValueError as error:
-        msg = f"the payload of element {element.no} ({element.turn_id}) cannot be read: {error}"
+        msg = f"an element cannot be read ({error}); it begins with {raw[:80]!r}"
         raise CorruptTurnError(msg) from error
-    if type(value) is not kind or (kind is list and len(value) != element.count):
+    fields = row if isinstance(row, list) else []
+    if not len(_TYPES) - 1 <= len(fields) <= len(_TYPES) or not all(
+        type(field) is kind for field, kind in zip(fields, _TYPES, strict=False)
+    ):
+        msg = f"an element is not one of ours; it begins with {raw[:80]!r}"
+        raise CorruptTurnError(msg)
+    element = Element(*fields)
+    if len(element.messages) != element.count:
         msg = (
-            f"the payload of element {element.no} ({element.turn_id}) is not what its header "
-            f"says: {element.count} messages"
+            f"element {element.no} ({element.turn_id}) holds {len(element.messages)} messages, "
+            f"and its header says {element.count}"
         )
         raise CorruptTurnError(msg)
-    return value
+    return element

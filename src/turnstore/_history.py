@@ -11,12 +11,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from . import _element, _scripts
 from ._calls import Call, Flow
 from ._element import Element
-from .errors import ConflictError, CorruptTurnError
+from .errors import ConflictError, CorruptTurnError, FormatError
 from .results import EMPTY, Appended, History, Stat, Turn, TurnPage, time_of, turns_of
 from .window import Window
 
@@ -90,18 +91,23 @@ def read(key: bytes, window: Window, density: Density) -> Flow[History]:
     wanted = density.elements(window)
     while True:
         raws: list[bytes] = yield _lrange(key, wanted)
+        head = raws.pop(0) if raws and _element.is_head(raws[0]) else None
         # The head comes first in the list: where it was read, nothing is missing.
-        whole = bool(raws) and _element.is_head(raws[0])
-        if not whole and (len(raws) < wanted or not wanted) and raws:
-            msg = f"conversation {key.decode()}: the list does not begin with a head of ours"
+        if head is None and raws and (len(raws) < wanted or not wanted):
+            msg = f"read of {key.decode()}: the list does not begin with a head of ours"
             raise CorruptTurnError(msg)
-        start = _start(raws, 1 if whole else 0, window)
-        if whole or start > 0 or not raws:
+        elements = _parse(key, raws)
+        start = _start(elements, window)
+        if head is not None or start > 0 or not raws:
             break
         wanted *= 2
-    kept = raws[start:]
+    kept = elements[start:]
     density.learn(kept)
-    return History(kept, raws[start - 1] if kept else None)
+    if start > 0:
+        tokens_before = elements[start - 1].total_tokens
+    else:
+        tokens_before = _element.head_tokens_before(head) if head is not None else 0
+    return History(kept, tokens_before, has_older=start > 0)
 
 
 def page(key: bytes, limit: int, before: int | None) -> Flow[TurnPage]:
@@ -169,14 +175,14 @@ def fork(source: bytes, target: bytes, upto: int | None, ttl_ms: int) -> Flow[in
     if not elements:
         return 0
     first, last = elements[0], elements[-1]
-    totals = (last.no, last.turn, last.messages, last.tokens)
-    before = (first.no, first.turn, first.messages - first.count, found.tokens_before)
+    totals = (last.no, last.turn, last.total_messages, last.total_tokens)
+    messages_before = first.total_messages - first.count
+    before = (first.no, first.turn, messages_before, found.tokens_before)
     ids = [element.turn_id for element in elements[-16:]]
     head = " ".join(["head 1", *map(str, totals), *map(str, before), *ids])
-    raws = [element.raw for element in elements[1:]]
-    values = {"ttl_ms": ttl_ms, "head": head, "first": first.raw}
+    values = {"ttl_ms": ttl_ms, "head": head, "first": found.raws[0]}
     yield _script(
-        "seed", target, values, int, expected=EMPTY, further=raws, operation="fork onto"
+        "seed", target, values, int, expected=EMPTY, further=found.raws[1:], operation="fork onto"
     )
     return last.turn - first.turn + 1
 
@@ -203,11 +209,11 @@ class Density:
             counts.append(int(window.messages / self._messages) + 1)
         return min(counts) + 1 if counts else 0
 
-    def learn(self, raws: list[bytes]) -> None:
+    def learn(self, elements: list[Element]) -> None:
         """Take note of what was read; falls at once and rises slowly."""
-        if raws:
-            first, last = _element.parse(raws[0]), _element.parse(raws[-1])
-            seen = (last.messages - first.messages + first.count) / len(raws)
+        if elements:
+            first, last = elements[0], elements[-1]
+            seen = (last.total_messages - first.total_messages + first.count) / len(elements)
             self._messages = max(1.0, min(seen, self._messages * 1.1))
 
 
@@ -216,40 +222,46 @@ class _Found(NamedTuple):
     previous: str
     tokens_before: int
     elements: list[Element]
+    raws: list[bytes]
 
 
-def _start(raws: list[bytes], first: int, window: Window) -> int:
+def _start(elements: list[Element], window: Window) -> int:
     """Find where a window begins in elements of which the last is the newest.
 
-    Answers an index from `first` on. At 0 the turn there may have earlier pieces that
-    were not read.
+    At 0 the turn there may have earlier pieces that were not read.
     """
-    if len(raws) <= first or (window.turns is None and window.messages is None):
-        return first
-    newest = _element.parse(raws[-1])
+    if not elements or (window.turns is None and window.messages is None):
+        return 0
+    newest = elements[-1]
+    first_turn = newest.turn - window.turns + 1 if window.turns is not None else 0
+    messages_before = (
+        newest.total_messages - window.messages if window.messages is not None else 0
+    )
 
-    def fits(index: int) -> bool:
-        element = _element.parse(raws[index])
-        return (window.turns is None or element.turn > newest.turn - window.turns) and (
-            window.messages is None
-            or newest.messages - element.messages + element.count <= window.messages
-        )
-
-    def turn(index: int) -> int:
-        return _element.parse(raws[index]).turn
+    def fits(element: Element) -> bool:
+        before = element.total_messages - element.count
+        return element.turn >= first_turn and before >= messages_before
 
     # Both limits are monotonous along the list, so that a bisection finds the element.
-    start = bisect_left(range(len(raws)), x=True, lo=first, key=fits)
-    if start == len(raws) or turn(start) == newest.turn:
+    start = bisect_left(elements, x=True, key=fits)
+    if start == len(elements) or elements[start].turn == newest.turn:
         # The newest turn stays whole, however large it is.
-        start = min(start, len(raws) - 1)
-        while start > first and turn(start - 1) == newest.turn:
+        start = min(start, len(elements) - 1)
+        while start > 0 and elements[start - 1].turn == newest.turn:
             start -= 1
-    elif start > first and turn(start - 1) == turn(start):
-        # Inside a turn that does not fit: on to the next one.
-        while turn(start - 1) == turn(start):
+    elif start > 0:
+        # Not from inside a turn, the rest of which does not fit: on to the next one.
+        while elements[start - 1].turn == elements[start].turn:
             start += 1
     return start
+
+
+def _parse(key: bytes, raws: list[bytes]) -> list[Element]:
+    try:
+        return _element.parse(raws)
+    except (CorruptTurnError, FormatError) as error:
+        msg = f"{key.decode()}: {error}; it was left as it is"
+        raise type(error)(msg) from error
 
 
 def _script(  # noqa: PLR0913 - a call has these parts; all but two go by name
@@ -270,7 +282,8 @@ def _script(  # noqa: PLR0913 - a call has these parts; all but two go by name
 
 def _page(key: bytes, before: int, max_turns: int, operation: str) -> Call:
     values = {"before": before, "max_turns": max_turns}
-    return _script("page", key, values, _read_found, writes=False, operation=operation)
+    read = partial(_read_found, key)
+    return _script("page", key, values, read, writes=False, operation=operation)
 
 
 def _lrange(key: bytes, wanted: int) -> Call:
@@ -288,10 +301,9 @@ def _read_unchanged(reply: list[Any]) -> Appended:
     return replace(_read_appended(reply), duplicate=False)
 
 
-def _read_found(reply: list[Any]) -> _Found:
+def _read_found(key: bytes, reply: list[Any]) -> _Found:
     revision, previous, tokens_before, *raws = reply
-    elements = [_element.parse(raw) for raw in raws]
-    return _Found(revision.decode(), previous.decode(), tokens_before, elements)
+    return _Found(revision.decode(), previous.decode(), tokens_before, _parse(key, raws), raws)
 
 
 def _read_stat(reply: list[Any]) -> Stat:

@@ -25,8 +25,9 @@ __all__ = ["DEFAULT_WINDOW", "Home", "Place", "Settings"]
 DEFAULT_WINDOW = Window(messages=100)
 
 _MILLISECOND = timedelta(milliseconds=1)
-_TURN_ID = re.compile(r"[!-~]{1,64}")
-_REVISION = re.compile(r"0|\d+-[!-~]{1,64}")
+# Visible ASCII without what would need an escape between the quotes of JSON.
+_TURN_ID = re.compile(r"[!#-\[\]-~]{1,64}")
+_REVISION = re.compile(r"0|\d+-[!#-\[\]-~]{1,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +235,10 @@ def check_turn_id(turn_id: str) -> str:
         msg = f"turn_id is text, not {type(turn_id).__name__}"
         raise TypeError(msg)
     if not _TURN_ID.fullmatch(turn_id):
-        msg = f"turn_id {turn_id[:80]!r}: use 1 to 64 visible ASCII characters without blanks"
+        msg = (
+            f"turn_id {turn_id[:80]!r}: use 1 to 64 visible ASCII characters, no blanks, "
+            "quotes or backslashes"
+        )
         raise ValueError(msg)
     return turn_id
 

@@ -31,7 +31,7 @@ class Model(Protocol):
 Input: TypeAlias = "str | Mapping[str, Any] | Model | Iterable[str | Mapping[str, Any] | Model]"
 """What is taken for messages: text for a user message, a dict, an SDK object, or many."""
 
-_NAME = re.compile(r"[!-~]{1,32}")
+_NAME = re.compile(r"[!#-\[\]-~]{1,32}")
 
 
 class Format:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
-from . import _element
 from ._element import Element
 
 __all__ = ["Appended", "History", "Stat", "Turn", "TurnPage"]
@@ -67,37 +67,21 @@ class History(list[dict[str, Any]]):
     Attributes:
         revision: The revision of the conversation when it was read.
         has_older: Whether turns older than these are stored.
+        elements: The same as it is stored, with headers.
     """
 
-    def __init__(self, raws: list[bytes], before: bytes | None) -> None:
-        super().__init__()
-        self.revision = _element.parse(raws[-1]).revision if raws else EMPTY
-        self.has_older = before is not None and not _element.is_head(before)
-        self._raws = raws
-        self._before = before
-        for raw in raws:
-            self += _element.messages_of(raw)
-
-    def pieces(self) -> list[tuple[Element, list[dict[str, Any]]]]:
-        """The same messages by elements, each with its header."""
-        pieces: list[tuple[Element, list[dict[str, Any]]]] = []
-        start = 0
-        for raw in self._raws:
-            element = _element.parse(raw)
-            pieces.append((element, self[start : start + element.count]))
-            start += element.count
-        return pieces
+    def __init__(self, elements: list[Element], tokens_before: int, *, has_older: bool) -> None:
+        super().__init__(chain.from_iterable([element.messages for element in elements]))
+        self.revision = elements[-1].revision if elements else EMPTY
+        self.has_older = has_older
+        self.elements = elements
+        self._tokens_before = tokens_before
 
     @property
     def turns(self) -> list[Turn]:
         """The same messages by turns, oldest first."""
-        if self._before is None:
-            return []
-        if self.has_older:
-            tokens_before = _element.parse(self._before).tokens
-        else:
-            tokens_before = _element.head_tokens_before(self._before)
-        return turns_of([_element.parse(raw) for raw in self._raws], tokens_before)
+        return turns_of(self.elements, self._tokens_before)
+
 
 class TurnPage(list[Turn]):
     """Turns, oldest first.
@@ -143,9 +127,9 @@ def turns_of(elements: list[Element], tokens_before: int) -> list[Turn]:
     """Join elements to turns: pieces that share an ordinal become one."""
     turns: list[Turn] = []
     for element in elements:
-        messages, meta = _element.messages_of(element.raw), _element.meta_of(element)
-        tokens = element.tokens - tokens_before
-        tokens_before = element.tokens
+        messages, meta = element.messages, dict(element.meta)
+        tokens = element.total_tokens - tokens_before
+        tokens_before = element.total_tokens
         if turns and turns[-1].number == element.turn:
             piece = turns.pop()
             messages, meta = piece.messages + messages, piece.meta | meta

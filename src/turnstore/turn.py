@@ -154,7 +154,7 @@ class _Turn:
                 raise
             log.warning("the turn goes on without memory: %s", error)
             self.load_error = error
-            history = History([], None)
+            history = History([], 0, has_older=False)
             plan = compose(history, self._request, self._rules, options.on_other_format)
         self._history, self._plan = history, plan
 
