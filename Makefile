@@ -11,6 +11,7 @@ REDIS_PY := 5 6 7
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check bench coverage clean debian-servers debian-lint
 .DELETE_ON_ERROR:
+.SECONDARY:
 
 help:  ## what each target does
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12

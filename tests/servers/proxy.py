@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from tests.servers.resp import command_name, frame_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
     from typing import Self
 
@@ -51,6 +51,7 @@ class Fault:
         times: How many commands it strikes, before it is used up.
         after_bytes: For IN_COMMAND and IN_REPLY: how much gets through; half by default.
         delay_seconds: How long the reply is held back first.
+        then: Called when the server has answered, before the cut: what others do meanwhile.
     """
 
     cut: Cut
@@ -58,6 +59,7 @@ class Fault:
     times: int = 1
     after_bytes: int | None = None
     delay_seconds: float = 0
+    then: Callable[[], object] | None = None
 
     def strikes(self, command: str) -> bool:
         """Say whether `command` is one of those it is for."""
@@ -105,10 +107,11 @@ class Proxy:
         times: int = 1,
         after_bytes: int | None = None,
         delay_seconds: float = 0,
+        then: Callable[[], object] | None = None,
     ) -> None:
         """Arm a fault; see `Fault`. Faults strike in the order in which they were armed."""
         with self._lock:
-            self._faults.append(Fault(cut, command, times, after_bytes, delay_seconds))
+            self._faults.append(Fault(cut, command, times, after_bytes, delay_seconds, then))
 
     def clear(self) -> None:
         """Forget the armed faults and the commands seen."""
@@ -280,6 +283,8 @@ class _Connection:
             fault = None if is_push or not self.awaited else self.awaited.popleft()
             if fault:
                 time.sleep(fault.delay_seconds)
+                if fault.then:
+                    fault.then()
                 if fault.cut is Cut.REPLY_LOST:
                     raise _CutHere
                 if fault.cut is Cut.IN_REPLY:

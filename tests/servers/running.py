@@ -26,11 +26,11 @@ Client = Any
 AsyncClient = Any
 Address = tuple[str, int]
 
-# redis.Redis(host=…) sends a command again after a lost connection, 3 to 10 times as of redis-py
-# 6; redis.Redis.from_url does not. Clients here do, whatever the version; `retry=None` does not.
+# redis.Redis(host=…) of redis-py 6 and later sends a command again after a lost connection, up to
+# ten times; redis.Redis.from_url does not, nor does redis-py 5. Clients here do, whatever the
+# version, unless a test says `retry=None`.
 _BACKOFF = ExponentialBackoff(cap=0.1, base=0.01)
-_RETRY = redis.retry.Retry(_BACKOFF, 5)
-_ASYNC_RETRY = redis.asyncio.retry.Retry(_BACKOFF, 5)
+_LOST = [redis.ConnectionError, redis.TimeoutError]
 
 
 class Server(ABC):
@@ -85,14 +85,14 @@ class Single(Server):
             self.addresses = [(parts.hostname or "localhost", parts.port or 6379)]
 
     def client(self, setup: Setup, through: Proxy | None = None, **options: Any) -> Client:
-        options = {"retry": _RETRY, **_choices(setup), **options}
-        return redis.Redis.from_url(self._address(through), **options)
+        options = _sending_again(redis.retry.Retry(_BACKOFF, 5), options)
+        return redis.Redis.from_url(self._address(through), **_choices(setup), **options)
 
     def async_client(
         self, setup: Setup, through: Proxy | None = None, **options: Any
     ) -> AsyncClient:
-        options = {"retry": _ASYNC_RETRY, **_choices(setup), **options}
-        return redis.asyncio.Redis.from_url(self._address(through), **options)
+        options = _sending_again(redis.asyncio.retry.Retry(_BACKOFF, 5), options)
+        return redis.asyncio.Redis.from_url(self._address(through), **_choices(setup), **options)
 
     def _raw(self) -> Client:
         return redis.Redis.from_url(self._url)
@@ -167,3 +167,9 @@ class Fake(Server):
 
 def _choices(setup: Setup) -> dict[str, Any]:
     return {"protocol": setup.protocol, "decode_responses": setup.decode}
+
+
+def _sending_again(retry: object, options: dict[str, Any]) -> dict[str, Any]:
+    if "retry" in options:
+        return options
+    return {"retry": retry, "retry_on_error": _LOST, **options}
