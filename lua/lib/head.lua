@@ -6,6 +6,8 @@
 -- Element number n stands at index n - first_no + 1 of the list.
 local HEAD = "^head 1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.+)$"
 local IDS_KEPT = 16
+-- Matches as many ids as are kept, and gives all but the oldest.
+local ALL_BUT_OLDEST = "^%S+ (%S+" .. string.rep(" %S+", IDS_KEPT - 2) .. ")$"
 
 -- Answers the head as a table (of an empty conversation where there is no list), or nil
 -- and a refusal.
@@ -68,13 +70,10 @@ local function newer_than(head, turn_id)
 end
 
 local function add_id(head, turn_id)
-  local _, kept = string.gsub(head.ids, "%S+", "")
-  if kept == 0 then
+  if head.ids == "" then
     head.ids = turn_id
-  elseif kept < IDS_KEPT then
-    head.ids = head.ids .. " " .. turn_id
   else
-    head.ids = string.match(head.ids, " (.+)$") .. " " .. turn_id
+    head.ids = (string.match(head.ids, ALL_BUT_OLDEST) or head.ids) .. " " .. turn_id
   end
 end
 

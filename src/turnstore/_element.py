@@ -25,14 +25,25 @@ The first element of the list is the head, which only scripts read: see `lua/REA
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
 from . import _json
 from .errors import CorruptTurnError, FormatError
 
-__all__ = ["Element", "Payload", "encode", "head_tokens_before", "is_head", "parse"]
+__all__ = [
+    "Element",
+    "Payload",
+    "Row",
+    "encode",
+    "head_tokens_before",
+    "is_head",
+    "messages_of",
+    "parse",
+]
 
 _FORMAT_NUMBER = re.compile(rb"w?\[(\d+),", re.ASCII)
 _HEAD_PREFIX = b"head "
@@ -58,6 +69,8 @@ class Element(NamedTuple):
         """The revision of a conversation whose newest element this is."""
         return f"{self.no}-{self.turn_id}"
 
+
+_MESSAGES = Element._fields.index("messages")
 
 # What each field is made of; the meta may be missing.
 _TYPES = (int, int, int, int, int, int, int, str, str, list, dict)
@@ -93,7 +106,12 @@ def head_tokens_before(raw: bytes) -> int:
     return int(fields[9])
 
 
-def parse(raws: list[bytes]) -> list[Element]:
+Row: TypeAlias = list[Any]
+"""An element as JSON reads it. `Element(*row)` gives its fields names, where they are asked
+for: a read of fifty turns asks for few."""
+
+
+def parse(raws: list[bytes]) -> list[Row]:
     """Read elements, oldest first.
 
     Raises:
@@ -101,28 +119,29 @@ def parse(raws: list[bytes]) -> list[Element]:
         CorruptTurnError: One was not written by turnstore, or was damaged.
     """
     try:
-        rows = orjson.loads(b"[" + b",".join(raws) + b"]")
-        elements = [Element(*row) for row in rows]
-        if len(elements) == len(raws) and _agree(elements):
-            return elements
-    except (ValueError, TypeError):
-        pass
+        rows: list[Row] = orjson.loads(b"[" + b",".join(raws) + b"]")
+        if len(rows) == len(raws) and _agree(rows):
+            return rows
+    except (ValueError, TypeError, IndexError, KeyError):
+        pass  # one by one, to find the element and what is wrong with it
     return [_parse_one(raw) for raw in raws]
 
 
-def _agree(elements: list[Element]) -> bool:
-    """Check the whole of what was read at once, by its totals."""
-    if not elements:
+def messages_of(rows: list[Row]) -> Iterator[dict[str, Any]]:
+    """Give the messages of elements, one after the other."""
+    return chain.from_iterable([row[_MESSAGES] for row in rows])
+
+
+def _agree(rows: list[Row]) -> bool:
+    """Check the whole of what was read at once: the format numbers, and the totals."""
+    if not rows:
         return True
-    first, last = elements[0], elements[-1]
-    return (
-        all(element[0] == 1 for element in elements)
-        and sum([len(element[9]) for element in elements])
-        == last.total_messages - first.total_messages + first.count
-    )
+    first, last = Element(*rows[0]), Element(*rows[-1])
+    held = last.total_messages - first.total_messages + first.count
+    return {row[0] for row in rows} == {1} and sum([len(row[_MESSAGES]) for row in rows]) == held
 
 
-def _parse_one(raw: bytes) -> Element:
+def _parse_one(raw: bytes) -> Row:
     number = _FORMAT_NUMBER.match(raw)
     if number is not None and number[1] != b"1":
         msg = f"an element has format number {number[1].decode()}; this version reads 1"
@@ -145,4 +164,4 @@ def _parse_one(raw: bytes) -> Element:
             f"and its header says {element.count}"
         )
         raise CorruptTurnError(msg)
-    return element
+    return fields

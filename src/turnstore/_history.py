@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from . import _element, _scripts
 from ._calls import Call, Flow
-from ._element import Element
+from ._element import Element, Row
 from .errors import ConflictError, CorruptTurnError, FormatError
 from .results import EMPTY, Appended, History, Stat, Turn, TurnPage, time_of, turns_of
 from .window import Window
@@ -37,6 +37,9 @@ __all__ = [
 ]
 
 _REWIND_TRIES = 5
+
+# Where these stand in a row; the search for a window's start looks at rows alone.
+_TURN, _TOTAL_MESSAGES, _COUNT = map(Element._fields.index, ("turn", "total_messages", "count"))
 
 
 class Draft(NamedTuple):
@@ -96,18 +99,17 @@ def read(key: bytes, window: Window, density: Density) -> Flow[History]:
         if head is None and raws and (len(raws) < wanted or not wanted):
             msg = f"read of {key.decode()}: the list does not begin with a head of ours"
             raise CorruptTurnError(msg)
-        elements = _parse(key, raws)
-        start = _start(elements, window)
-        if head is not None or start > 0 or not raws:
+        rows = _parse(key, raws)
+        start = _start(rows, window)
+        if head is not None or start > 0 or not rows:
             break
         wanted *= 2
-    kept = elements[start:]
-    density.learn(kept)
+    density.learn(rows)
     if start > 0:
-        tokens_before = elements[start - 1].total_tokens
+        tokens_before = Element(*rows[start - 1]).total_tokens
     else:
         tokens_before = _element.head_tokens_before(head) if head is not None else 0
-    return History(kept, tokens_before, has_older=start > 0)
+    return History(rows[start:], tokens_before, has_older=start > 0)
 
 
 def page(key: bytes, limit: int, before: int | None) -> Flow[TurnPage]:
@@ -198,7 +200,7 @@ class Density:
     __slots__ = ("_messages",)
 
     def __init__(self) -> None:
-        self._messages = 1.0
+        self._messages = 0.0  # nothing seen
 
     def elements(self, window: Window) -> int:
         """Estimate how many elements hold a window and one more; 0 means all."""
@@ -206,15 +208,15 @@ class Density:
         if window.turns is not None:
             counts.append(window.turns)
         if window.messages is not None:
-            counts.append(int(window.messages / self._messages) + 1)
+            counts.append(int(window.messages / max(1.0, self._messages)) + 1)
         return min(counts) + 1 if counts else 0
 
-    def learn(self, elements: list[Element]) -> None:
+    def learn(self, rows: list[Row]) -> None:
         """Take note of what was read; falls at once and rises slowly."""
-        if elements:
-            first, last = elements[0], elements[-1]
-            seen = (last.total_messages - first.total_messages + first.count) / len(elements)
-            self._messages = max(1.0, min(seen, self._messages * 1.1))
+        if rows:
+            first, last = Element(*rows[0]), Element(*rows[-1])
+            seen = (last.total_messages - first.total_messages + first.count) / len(rows)
+            self._messages = min(seen, self._messages * 1.1) or seen
 
 
 class _Found(NamedTuple):
@@ -225,38 +227,41 @@ class _Found(NamedTuple):
     raws: list[bytes]
 
 
-def _start(elements: list[Element], window: Window) -> int:
+def _start(rows: list[Row], window: Window) -> int:
     """Find where a window begins in elements of which the last is the newest.
 
     At 0 the turn there may have earlier pieces that were not read.
     """
-    if not elements or (window.turns is None and window.messages is None):
+    if not rows or (window.turns is None and window.messages is None):
         return 0
-    newest = elements[-1]
+    newest = Element(*rows[-1])
     first_turn = newest.turn - window.turns + 1 if window.turns is not None else 0
     messages_before = (
         newest.total_messages - window.messages if window.messages is not None else 0
     )
 
-    def fits(element: Element) -> bool:
-        before = element.total_messages - element.count
-        return element.turn >= first_turn and before >= messages_before
+    def fits(row: Row) -> bool:
+        before = row[_TOTAL_MESSAGES] - row[_COUNT]
+        return row[_TURN] >= first_turn and before >= messages_before
+
+    def turn(index: int) -> int:
+        return rows[index][_TURN]
 
     # Both limits are monotonous along the list, so that a bisection finds the element.
-    start = bisect_left(elements, x=True, key=fits)
-    if start == len(elements) or elements[start].turn == newest.turn:
+    start = bisect_left(rows, x=True, key=fits)
+    if start == len(rows) or turn(start) == newest.turn:
         # The newest turn stays whole, however large it is.
-        start = min(start, len(elements) - 1)
-        while start > 0 and elements[start - 1].turn == newest.turn:
+        start = min(start, len(rows) - 1)
+        while start > 0 and turn(start - 1) == newest.turn:
             start -= 1
     elif start > 0:
         # Not from inside a turn, the rest of which does not fit: on to the next one.
-        while elements[start - 1].turn == elements[start].turn:
+        while turn(start - 1) == turn(start):
             start += 1
     return start
 
 
-def _parse(key: bytes, raws: list[bytes]) -> list[Element]:
+def _parse(key: bytes, raws: list[bytes]) -> list[Row]:
     try:
         return _element.parse(raws)
     except (CorruptTurnError, FormatError) as error:
@@ -303,7 +308,8 @@ def _read_unchanged(reply: list[Any]) -> Appended:
 
 def _read_found(key: bytes, reply: list[Any]) -> _Found:
     revision, previous, tokens_before, *raws = reply
-    return _Found(revision.decode(), previous.decode(), tokens_before, _parse(key, raws), raws)
+    elements = [Element(*row) for row in _parse(key, raws)]
+    return _Found(revision.decode(), previous.decode(), tokens_before, elements, raws)
 
 
 def _read_stat(reply: list[Any]) -> Stat:

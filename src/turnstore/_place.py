@@ -265,6 +265,8 @@ def required(name: str, value: int) -> int:
 
 
 def _plain_meta(meta: dict[str, Any]) -> dict[str, Any]:
+    if not meta and isinstance(meta, dict):
+        return meta
     if not isinstance(meta, dict):
         msg = f"meta is a dict, not {type(meta).__name__}"
         raise TypeError(msg)

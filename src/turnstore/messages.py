@@ -204,28 +204,35 @@ def plain_messages(given: Input, rules: Format, *, reply: bool = False) -> list[
     """
     messages: list[Message] = []
     for item in _items(given):
-        place = f"message {len(messages)}"
-        if isinstance(item, str):
-            message = rules.assistant(item) if reply else rules.user(item)
-        elif isinstance(item, Mapping) or hasattr(item, "model_dump"):
-            message = dict(item) if isinstance(item, Mapping) else item
-        else:
-            msg = f"{place} is {type(item).__name__}; give text, a dict or an SDK message object"
-            raise TypeError(msg)
         try:
-            message = _json.plain(message)
-            if type(message) is not dict:
-                msg = f"a message is a dict, not a {type(message).__name__}"
-                raise ValueError(msg)  # noqa: TRY301, TRY004 - one error names the place
-            rules.check(message)
-        except ValueError as error:
-            msg = f"{place}: {error}; nothing was written"
-            raise ValueError(msg) from error
-        messages.append(message)
+            messages.append(_plain_message(item, rules, reply=reply))
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            msg = f"message {len(messages)}: {error}; nothing was written"
+            raise kind(msg) from error
     return messages
 
 
+def _plain_message(item: Any, rules: Format, *, reply: bool) -> Message:
+    if type(item) is dict or hasattr(item, "model_dump"):
+        message = _json.plain(item)
+    elif isinstance(item, str):
+        message = _json.plain(rules.assistant(item) if reply else rules.user(item))
+    elif isinstance(item, Mapping):
+        message = _json.plain(dict(item))
+    else:
+        msg = f"{type(item).__name__} is no message; give text, a dict or an SDK message object"
+        raise TypeError(msg)
+    if type(message) is not dict:
+        msg = f"{type(item).__name__} became a {type(message).__name__}, and a message is a dict"
+        raise TypeError(msg)
+    rules.check(message)
+    return message
+
+
 def _items(given: Input) -> Iterable[Any]:
+    if isinstance(given, list):
+        return given
     if isinstance(given, str | Mapping) or hasattr(given, "model_dump"):
         return (given,)
     if isinstance(given, Iterable) and not isinstance(given, bytes | bytearray | memoryview):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from typing import Any
 
-from ._element import Element
+from . import _element
+from ._element import Element, Row
 
 __all__ = ["Appended", "History", "Stat", "Turn", "TurnPage"]
 
@@ -67,15 +67,19 @@ class History(list[dict[str, Any]]):
     Attributes:
         revision: The revision of the conversation when it was read.
         has_older: Whether turns older than these are stored.
-        elements: The same as it is stored, with headers.
     """
 
-    def __init__(self, elements: list[Element], tokens_before: int, *, has_older: bool) -> None:
-        super().__init__(chain.from_iterable([element.messages for element in elements]))
-        self.revision = elements[-1].revision if elements else EMPTY
+    def __init__(self, rows: list[Row], tokens_before: int, *, has_older: bool) -> None:
+        super().__init__(_element.messages_of(rows))
+        self.revision = Element(*rows[-1]).revision if rows else EMPTY
         self.has_older = has_older
-        self.elements = elements
+        self._rows = rows
         self._tokens_before = tokens_before
+
+    @property
+    def elements(self) -> list[Element]:
+        """The same messages as they are stored: by elements, with their headers."""
+        return [Element(*row) for row in self._rows]
 
     @property
     def turns(self) -> list[Turn]:
