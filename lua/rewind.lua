@@ -28,31 +28,61 @@ local now = revision(head)
 if now == target then
   return 0
 end
+
+-- The element that a revision names: nil where it is not held, or is another one now.
+local function held(named)
+  local no, turn_id = string.match(named, "^(%d+)%-(.+)$")
+  no = tonumber(no)
+  if not no or no < head.first_no or no > head.no then
+    return nil
+  end
+  local header
+  header, refusal = read_header(turns, no - head.first_no + 1)
+  return header and header.no == no and header.turn_id == turn_id and header or nil
+end
+
+-- The ids that the head knows up to a number, and how many they are.
+local function known_ids(last_no)
+  local ids = {}
+  for id in string.gmatch(head.ids, "%S+") do
+    ids[#ids + 1] = id
+  end
+  local known = math.max(#ids - (head.no - last_no), 0)
+  return table.concat(ids, " ", 1, known), known
+end
+
+local kept = held(target)
 if now ~= expected then
-  return redis.error_reply("CONFLICT " .. now)
+  -- Gone, with `target` in place: this command has undone it, its answer was lost, and
+  -- somebody appended before it was sent again. Otherwise they appended before it.
+  local undone = (target == "0" or kept) and not held(expected)
+  local trimmed = tonumber(string.match(expected, "^%d+")) < head.first_no
+  if undone and not trimmed and not refusal then
+    return 0
+  end
+  return redis.error_reply(refusal or "CONFLICT " .. now)
 end
 if target == "0" then
   redis.call("DEL", turns)
   return 1
 end
-local index = tonumber(string.match(target, "^%d+")) - head.first_no + 1
-local kept
-kept, refusal = read_header(turns, index)
-if refusal then
-  return redis.error_reply(refusal)
+if not kept then
+  return redis.error_reply(refusal or "CORRUPT the element " .. target .. " is not in its place")
 end
--- The ids of what is undone go: a retry of such an append is a new turn.
-local undone = head.no - kept.no
-local ids = {}
-for id in string.gmatch(head.ids, "%S+") do
-  ids[#ids + 1] = id
+-- The ids of what is undone go: a retry of such an append is a new turn. Older ones
+-- come back, so that as many are known as before.
+local ids, known = known_ids(kept.no)
+for no = kept.no - known, math.max(kept.no - IDS_KEPT + 1, head.first_no), -1 do
+  local header
+  header, refusal = read_header(turns, no - head.first_no + 1)
+  if refusal then
+    return redis.error_reply(refusal)
+  end
+  ids = header.turn_id .. (ids == "" and "" or " ") .. ids
 end
-head.ids = table.concat(ids, " ", 1, math.max(#ids - undone, 0))
-if head.ids == "" then
-  head.ids = kept.turn_id
-end
+head.ids = ids
 head.no, head.turn = kept.no, kept.turn
 head.messages, head.tokens = kept.messages, kept.tokens
-redis.call("LTRIM", turns, 0, index)
+redis.call("LTRIM", turns, 0, kept.no - head.first_no + 1)
 redis.call("LSET", turns, 0, head_text(head))
 return 1
