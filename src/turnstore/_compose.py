@@ -35,7 +35,10 @@ class Plan(NamedTuple):
 
 
 def compose(
-    history: History, request: list[Message], rules: Format, on_other_format: Literal["raise", "text"]
+    history: History,
+    request: list[Message],
+    rules: Format,
+    on_other_format: Literal["raise", "text"],
 ) -> Plan:
     """Put history into a request.
 
@@ -118,7 +121,9 @@ def _groups(history: History, rules: Format, on_other_format: str) -> list[_Grou
     return groups
 
 
-def _as_text(stored: list[Message], name: str, rules: Format, on_other_format: str) -> list[Message]:
+def _as_text(
+    stored: list[Message], name: str, rules: Format, on_other_format: str
+) -> list[Message]:
     if on_other_format != "text":
         msg = (
             f"a stored turn has the format {name}, and this client speaks {rules.name}; its "

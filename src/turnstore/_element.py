@@ -58,7 +58,7 @@ class Element(NamedTuple):
     total_messages: int
     total_tokens: int
     time_ms: int
-    count: int
+    message_count: int
     format: str
     turn_id: str
     messages: list[dict[str, Any]]
@@ -137,8 +137,13 @@ def _agree(rows: list[Row]) -> bool:
     if not rows:
         return True
     first, last = Element(*rows[0]), Element(*rows[-1])
-    held = last.total_messages - first.total_messages + first.count
-    return {row[0] for row in rows} == {1} and sum([len(row[_MESSAGES]) for row in rows]) == held
+    held = last.total_messages - first.total_messages + first.message_count
+    messages = [row[_MESSAGES] for row in rows]
+    return (
+        {row[0] for row in rows} == {1}
+        and set(map(type, messages)) == {list}
+        and sum(map(len, messages)) == held
+    )
 
 
 def _parse_one(raw: bytes) -> Row:
@@ -158,10 +163,10 @@ def _parse_one(raw: bytes) -> Row:
         msg = f"an element is not one of ours; it begins with {raw[:80]!r}"
         raise CorruptTurnError(msg)
     element = Element(*fields)
-    if len(element.messages) != element.count:
+    if len(element.messages) != element.message_count:
         msg = (
             f"element {element.no} ({element.turn_id}) holds {len(element.messages)} messages, "
-            f"and its header says {element.count}"
+            f"and its header says {element.message_count}"
         )
         raise CorruptTurnError(msg)
     return fields

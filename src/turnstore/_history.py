@@ -39,7 +39,9 @@ __all__ = [
 _REWIND_TRIES = 5
 
 # Where these stand in a row; the search for a window's start looks at rows alone.
-_TURN, _TOTAL_MESSAGES, _COUNT = map(Element._fields.index, ("turn", "total_messages", "count"))
+_TURN, _TOTAL_MESSAGES, _COUNT = map(
+    Element._fields.index, ("turn", "total_messages", "message_count")
+)
 
 
 class Draft(NamedTuple):
@@ -47,7 +49,7 @@ class Draft(NamedTuple):
 
     turn_id: str
     format: str
-    count: int
+    message_count: int
     tokens: int
     payload: _element.Payload
 
@@ -57,7 +59,7 @@ def new_turn_id() -> str:
     return secrets.token_urlsafe(8)
 
 
-def append(
+def append(  # noqa: PLR0913 - what one append is made of; all but two by name
     key: bytes,
     draft: Draft,
     *,
@@ -73,14 +75,15 @@ def append(
         "max_messages": max_messages,
         "expected": expected or "",
         "continues": int(continues),
-        "count": draft.count,
+        "count": draft.message_count,
         "tokens": draft.tokens,
         "codec": draft.payload.codec,
         "format": draft.format,
         "payload": draft.payload.data,
     }
-    read = _read_appended if draft.count else _read_unchanged
-    return (yield _script("append", key, values, read, expected=expected))
+    read = _read_appended if draft.message_count else _read_unchanged
+    appended: Appended = yield _script("append", key, values, read, expected=expected)
+    return appended
 
 
 def read(key: bytes, window: Window, density: Density) -> Flow[History]:
@@ -116,28 +119,34 @@ def page(key: bytes, limit: int, before: int | None) -> Flow[TurnPage]:
     """Read a page of whole turns, backwards: one call."""
     found: _Found = yield _page(key, before or 0, limit, "turns")
     has_older = found.previous != EMPTY
-    return TurnPage(turns_of(found.elements, found.tokens_before), found.revision, has_older=has_older)
+    return TurnPage(
+        turns_of(found.elements, found.tokens_before), found.revision, has_older=has_older
+    )
 
 
 def trim(key: bytes, max_messages: int, max_turns: int) -> Flow[int]:
     """Drop the oldest turns: one call."""
     values = {"max_messages": max_messages, "max_turns": max_turns}
-    return (yield _script("trim", key, values, int))
+    dropped: int = yield _script("trim", key, values, int)
+    return dropped
 
 
 def clear(key: bytes) -> Flow[int]:
     """Delete the conversation: one call."""
-    return (yield _script("clear", key, {}, int))
+    deleted: int = yield _script("clear", key, {}, int)
+    return deleted
 
 
 def expire(key: bytes, ttl_ms: int) -> Flow[bool]:
     """Set the remaining life: one call."""
-    return (yield _script("expire", key, {"ttl_ms": ttl_ms}, bool))
+    found: bool = yield _script("expire", key, {"ttl_ms": ttl_ms}, bool)
+    return found
 
 
 def stat(key: bytes) -> Flow[Stat]:
     """Measure the conversation: one call."""
-    return (yield _script("stat", key, {}, _read_stat, writes=False))
+    measured: Stat = yield _script("stat", key, {}, _read_stat, writes=False)
+    return measured
 
 
 def rewind(key: bytes, turns: int, expected: str | None) -> Flow[list[Turn]]:
@@ -178,7 +187,7 @@ def fork(source: bytes, target: bytes, upto: int | None, ttl_ms: int) -> Flow[in
         return 0
     first, last = elements[0], elements[-1]
     totals = (last.no, last.turn, last.total_messages, last.total_tokens)
-    messages_before = first.total_messages - first.count
+    messages_before = first.total_messages - first.message_count
     before = (first.no, first.turn, messages_before, found.tokens_before)
     ids = [element.turn_id for element in elements[-16:]]
     head = " ".join(["head 1", *map(str, totals), *map(str, before), *ids])
@@ -215,7 +224,7 @@ class Density:
         """Take note of what was read; falls at once and rises slowly."""
         if rows:
             first, last = Element(*rows[0]), Element(*rows[-1])
-            seen = (last.total_messages - first.total_messages + first.count) / len(rows)
+            seen = (last.total_messages - first.total_messages + first.message_count) / len(rows)
             self._messages = min(seen, self._messages * 1.1) or seen
 
 
@@ -236,27 +245,27 @@ def _start(rows: list[Row], window: Window) -> int:
         return 0
     newest = Element(*rows[-1])
     first_turn = newest.turn - window.turns + 1 if window.turns is not None else 0
-    messages_before = (
-        newest.total_messages - window.messages if window.messages is not None else 0
-    )
+    messages_before = newest.total_messages - window.messages if window.messages is not None else 0
 
     def fits(row: Row) -> bool:
-        before = row[_TOTAL_MESSAGES] - row[_COUNT]
-        return row[_TURN] >= first_turn and before >= messages_before
+        turn: int = row[_TURN]
+        before: int = row[_TOTAL_MESSAGES] - row[_COUNT]
+        return turn >= first_turn and before >= messages_before
 
-    def turn(index: int) -> int:
-        return rows[index][_TURN]
+    def turn_at(index: int) -> int:
+        turn: int = rows[index][_TURN]
+        return turn
 
     # Both limits are monotonous along the list, so that a bisection finds the element.
     start = bisect_left(rows, x=True, key=fits)
-    if start == len(rows) or turn(start) == newest.turn:
+    if start == len(rows) or turn_at(start) == newest.turn:
         # The newest turn stays whole, however large it is.
         start = min(start, len(rows) - 1)
-        while start > 0 and turn(start - 1) == newest.turn:
+        while start > 0 and turn_at(start - 1) == newest.turn:
             start -= 1
     elif start > 0:
         # Not from inside a turn, the rest of which does not fit: on to the next one.
-        while turn(start - 1) == turn(start):
+        while turn_at(start - 1) == turn_at(start):
             start += 1
     return start
 

@@ -15,7 +15,11 @@ from typing import Any, TypeAlias, TypeVar
 
 import redis
 import redis.asyncio
+from redis import cluster
 from redis import exceptions as fault
+from redis.asyncio import cluster as aio_cluster
+from redis.asyncio.client import Pipeline as AsyncPipeline
+from redis.client import Pipeline as SyncPipeline
 
 from ._calls import Call, Flow
 from ._scripts import Script
@@ -34,7 +38,16 @@ from .errors import (
     WrongTypeError,
 )
 
-__all__ = ["AsyncClient", "Client", "aconnect", "arun", "check_client", "connect", "run", "unbroken"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "aconnect",
+    "arun",
+    "check_client",
+    "connect",
+    "run",
+    "unbroken",
+]
 
 R = TypeVar("R")
 
@@ -99,25 +112,30 @@ async def unbroken(work: Awaitable[R]) -> R:
 
 
 def _send(client: Client, call: Call) -> Any:
-    try:
+    for whole in (False, True):
         try:
-            reply = client.execute_command(*_command(call), NEVER_DECODE=True)
-        except fault.NoScriptError:
-            reply = client.execute_command(*_command(call, whole=True), NEVER_DECODE=True)
-    except _FAULTS as error:
-        raise _translated(error, call) from error
-    return call.read(reply)
+            # redis-py leaves this one method of its clients without types.
+            reply = client.execute_command(  # type: ignore[no-untyped-call]
+                *_command(call, whole=whole), NEVER_DECODE=True
+            )
+        except _FAULTS as error:
+            if isinstance(error, fault.NoScriptError) and not whole:
+                continue
+            raise _translated(error, call) from error
+        return call.read(reply)
+    raise AssertionError  # the second round returns or raises
 
 
 async def _asend(client: AsyncClient, call: Call) -> Any:
-    try:
+    for whole in (False, True):
         try:
-            reply = await client.execute_command(*_command(call), NEVER_DECODE=True)
-        except fault.NoScriptError:
-            reply = await client.execute_command(*_command(call, whole=True), NEVER_DECODE=True)
-    except _FAULTS as error:
-        raise _translated(error, call) from error
-    return call.read(reply)
+            reply = await client.execute_command(*_command(call, whole=whole), NEVER_DECODE=True)
+        except _FAULTS as error:
+            if isinstance(error, fault.NoScriptError) and not whole:
+                continue
+            raise _translated(error, call) from error
+        return call.read(reply)
+    raise AssertionError  # the second round returns or raises
 
 
 def _command(call: Call, *, whole: bool = False) -> tuple[Any, ...]:
@@ -131,45 +149,52 @@ def _command(call: Call, *, whole: bool = False) -> tuple[Any, ...]:
 
 # What the server's error says, and what that means here. The first line that fits counts.
 # Redis 6 wraps an error inside a script into a longer text, hence the search.
-_REFUSALS: tuple[tuple[re.Pattern[str], type[ServerError], str], ...] = tuple(
-    (re.compile(pattern), kind, text)
-    for pattern, kind, text in (
+_REFUSALS: tuple[tuple[str, type[ServerError], str], ...] = (
+    (
+        r"\bWRONGTYPE\b",
+        WrongTypeError,
         (
-            r"\bWRONGTYPE\b",
-            WrongTypeError,
             "the key holds a value that turnstore did not write; nothing was changed. "
-            "Delete it, or give the store another prefix",
+            "Delete it, or give the store another prefix"
         ),
+    ),
+    (
+        r"\bOOM\b",
+        OutOfMemoryError,
         (
-            r"\bOOM\b",
-            OutOfMemoryError,
             "the server has reached maxmemory; nothing was written. Try again when memory "
-            "was freed, or set an eviction policy",
+            "was freed, or set an eviction policy"
         ),
+    ),
+    (
+        r"\bREADONLY\b",
+        ReadOnlyError,
         (
-            r"\bREADONLY\b",
-            ReadOnlyError,
             "the server is a read-only replica; nothing was written. Connect to the primary "
-            "(a Sentinel or Cluster client follows a failover)",
+            "(a Sentinel or Cluster client follows a failover)"
         ),
+    ),
+    (
+        r"\b(NOAUTH|WRONGPASS|NOPERM)\b",
+        DeniedError,
         (
-            r"\b(NOAUTH|WRONGPASS|NOPERM)\b",
-            DeniedError,
             "the server did not allow it; nothing was written. Check the user, the password "
-            "and the ACL",
+            "and the ACL"
         ),
+    ),
+    (
+        r"\b(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|BUSY)\b",
+        UnavailableError,
+        "the server is not ready; nothing was written. Try again later",
+    ),
+    (
+        r"(?i)unknown (redis )?command",
+        UnsupportedError,
         (
-            r"\b(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|BUSY)\b",
-            UnavailableError,
-            "the server is not ready; nothing was written. Try again later",
-        ),
-        (
-            r"(?i)unknown (redis )?command",
-            UnsupportedError,
             "the server does not know a command; nothing was written. Redis 6.2 or later, or "
-            "Valkey, is needed",
+            "Valkey, is needed"
         ),
-    )
+    ),
 )
 
 
@@ -177,39 +202,43 @@ def _translated(error: Exception, call: Call) -> TurnstoreError:
     """Find the error of ours that says what happened, to which key, and what is left."""
     what = f"{call.operation} of {call.key.decode()}"
     text = str(error)
-    if isinstance(error, fault.ResponseError):
-        code, _, detail = text.partition(" ")
-        if code == "CONFLICT":
-            return _conflict(what, call, detail)
-        if code == "CORRUPT":
-            return CorruptTurnError(f"{what}: {detail}; nothing was written")
-        if code == "FORMAT":
-            msg = f"{what}: stored in format {detail}, and this version reads 1; nothing was written"
-            return FormatError(msg)
+    return (
+        _refused_by_script(what, text, call)
+        or _refused_by_server(what, text)
+        or _unavailable(what, error, call)
+        or _failed_script(what, text, call)
+        or ServerError(f"{what}: the server answered with an error: {text}")
+    )
+
+
+def _refused_by_script(what: str, text: str, call: Call) -> TurnstoreError | None:
+    code, _, detail = text.partition(" ")
+    if code == "CONFLICT":
+        wanted = "a turn to continue" if call.expected is None else f"revision {call.expected}"
+        msg = f"{what}: expected {wanted}, found revision {detail}; nothing was written"
+        return ConflictError(msg, expected=call.expected, actual=detail)
+    if code == "CORRUPT":
+        return CorruptTurnError(f"{what}: {detail}; nothing was written")
+    if code == "FORMAT":
+        msg = f"{what}: stored in format {detail}, and this version reads 1; nothing was written"
+        return FormatError(msg)
+    return None
+
+
+def _refused_by_server(what: str, text: str) -> ServerError | None:
     for pattern, kind, meaning in _REFUSALS:
-        if pattern.search(text):
+        if re.search(pattern, text):
             return kind(f"{what}: {meaning}. The server said: {text}")
+    return None
+
+
+def _unavailable(what: str, error: Exception, call: Call) -> ServerError | None:
     if isinstance(error, fault.AuthenticationError | fault.AuthorizationError):
-        return DeniedError(f"{what}: the server did not accept the credentials: {text}")
-    if isinstance(error, fault.ConnectionError | fault.TimeoutError | OSError):
-        return _unavailable(what, error, call)
-    if isinstance(error, fault.RedisClusterException | fault.ClusterError):
-        return _unavailable(what, error, call)
-    line = _SCRIPT_LINE.search(text)
-    if line is not None and isinstance(call.command, Script):
-        return _script_error(what, text, call.command, int(line[1]))
-    return ServerError(f"{what}: the server answered with an error: {text}")
-
-
-def _conflict(what: str, call: Call, actual: str) -> ConflictError:
-    wanted = "a turn to continue" if call.expected is None else f"revision {call.expected}"
-    msg = f"{what}: expected {wanted}, found revision {actual}; nothing was written"
-    return ConflictError(msg, expected=call.expected, actual=actual)
-
-
-def _unavailable(what: str, error: Exception, call: Call) -> UnavailableError:
-    # redis-py may have sent the command several times; any of them may have arrived. Only
-    # where no connection was to be had is it sure that none did.
+        return DeniedError(f"{what}: the server did not accept the credentials: {error}")
+    if isinstance(error, fault.ResponseError | fault.DataError | fault.InvalidResponse):
+        return None
+    # redis-py may have sent the command several times, and any of them may have arrived.
+    # Only where no connection was to be had is it sure that none did.
     unknown = call.writes and not isinstance(error, fault.MaxConnectionsError)
     state = (
         "it is not known whether it was carried out; an append is safe to repeat with the "
@@ -223,23 +252,27 @@ def _unavailable(what: str, error: Exception, call: Call) -> UnavailableError:
     )
 
 
-def _script_error(what: str, text: str, script: Script, line: int) -> ScriptError:
+def _failed_script(what: str, text: str, call: Call) -> ScriptError | None:
+    found = _SCRIPT_LINE.search(text)
+    if found is None or not isinstance(call.command, Script):
+        return None
+    script, line = call.command, int(found[1])
     file, number = script.lines[line - 1] if line <= len(script.lines) else (script.name, line)
     return ScriptError(f"{what}: lua/{file}, line {number}: {text}", file=file, line=number)
 
 
-def connect(url: str, *, cluster: bool) -> Client:
+def connect(url: str, *, is_cluster: bool) -> Client:
     """Make a client from a URL, which goes to redis-py untouched.
 
     A cluster client asks the server for its slots at once; a plain one connects when it
     is first used.
     """
-    return redis.RedisCluster.from_url(url) if cluster else redis.Redis.from_url(url)
+    return redis.RedisCluster.from_url(url) if is_cluster else redis.Redis.from_url(url)
 
 
-def aconnect(url: str, *, cluster: bool) -> AsyncClient:
+def aconnect(url: str, *, is_cluster: bool) -> AsyncClient:
     """Make an asyncio client from a URL, which goes to redis-py untouched."""
-    if cluster:
+    if is_cluster:
         return redis.asyncio.RedisCluster.from_url(url)
     return redis.asyncio.Redis.from_url(url)
 
@@ -252,10 +285,10 @@ def check_client(client: Any, *, asynchronous: bool) -> None:
     """
     ours, other = ("AsyncStore", "Store") if asynchronous else ("Store", "AsyncStore")
     pipelines = (
-        redis.client.Pipeline,
-        redis.cluster.ClusterPipeline,
-        redis.asyncio.client.Pipeline,
-        redis.asyncio.cluster.ClusterPipeline,
+        SyncPipeline,
+        cluster.ClusterPipeline,
+        AsyncPipeline,
+        aio_cluster.ClusterPipeline,
     )
     if isinstance(client, pipelines):
         msg = f"{ours} takes a client; a pipeline collects commands and answers none"

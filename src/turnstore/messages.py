@@ -120,9 +120,7 @@ class _OpenAIChat(Format):
         if None not in message.values():
             return message
         return {
-            name: value
-            for name, value in message.items()
-            if value is not None or name == "content"
+            name: value for name, value in message.items() if value is not None or name == "content"
         }
 
     def answer(self, reply: Any) -> Any:
@@ -140,7 +138,7 @@ class _OpenAIResponses(Format):
 
     def is_reply(self, message: Message) -> bool:
         if "role" in message:
-            return message["role"] == "assistant"
+            return bool(message["role"] == "assistant")
         return not self.results(message)
 
     def calls(self, message: Message) -> list[str]:
@@ -166,7 +164,8 @@ class _OpenAIResponses(Format):
 
 
 FORMATS: dict[str, Format] = {
-    known.name: known for known in (_OpenAIChat("openai.chat"), _OpenAIResponses("openai.responses"))
+    known.name: known
+    for known in (_OpenAIChat("openai.chat"), _OpenAIResponses("openai.responses"))
 }
 """The formats whose rules are known, by name."""
 

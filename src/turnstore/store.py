@@ -96,11 +96,11 @@ class Store:
             TypeError, ValueError: An argument is of no use; nothing was sent.
 
         Example:
-            >>> with Store.from_url(redis_url, name="support", max_messages=200) as store:
+            >>> with Store.from_url(redis_url, name="support") as store:
             ...     store.conversation("conv-1").read()
             []
         """
-        client = _io.connect(url, cluster=cluster)
+        client = _io.connect(url, is_cluster=cluster)
         try:
             store = cls(client, name=name, **settings)
         except BaseException:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
-from .._place import Place
-from ..messages import Input
-from ..results import Appended, History, Stat, Turn, TurnPage
-from ..turn import AsyncPendingTurn, AsyncRunner, TurnOptions
-from ..window import Window
+from turnstore._place import Place
+from turnstore.messages import Input
+from turnstore.results import Appended, History, Stat, Turn, TurnPage
+from turnstore.turn import AsyncPendingTurn, AsyncRunner, TurnOptions
+from turnstore.window import Window
 
 __all__ = ["AsyncConversation"]
 
@@ -416,7 +416,7 @@ class AsyncConversation:
             No I/O, some microseconds: wrap anew for each request. A call costs two round
             trips more than before.
         """
-        from ..clients import wrap  # noqa: PLC0415 - SDKs are looked at when one is wrapped
+        from turnstore.clients import wrap  # noqa: PLC0415 - SDKs are looked at when one is wrapped
 
         options = TurnOptions(
             window=window,

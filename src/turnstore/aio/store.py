@@ -7,12 +7,13 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from .. import _io
-from .._calls import Flow
-from .._place import Home, Settings
+from turnstore import _io
+from turnstore._calls import Flow
+from turnstore._place import Home, Settings
+from turnstore.errors import ClosedError
+from turnstore.messages import Message
+
 from .conversation import AsyncConversation
-from ..errors import ClosedError
-from ..messages import Message
 
 __all__ = ["AsyncStore"]
 
@@ -96,11 +97,11 @@ class AsyncStore:
             TypeError, ValueError: An argument is of no use; nothing was sent.
 
         Example:
-            >>> async with AsyncStore.from_url(redis_url, name="support", max_messages=200) as store:
-            ...     (await store.conversation("conv-1")).read()
+            >>> async with AsyncStore.from_url(redis_url, name="support") as store:
+            ...     await store.conversation("conv-1").read()
             []
         """
-        client = _io.aconnect(url, cluster=cluster)
+        client = _io.aconnect(url, is_cluster=cluster)
         store = cls(client, name=name, **settings)
         store._owns_client = True
         return store
