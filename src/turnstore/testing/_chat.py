@@ -57,9 +57,9 @@ def chunks(whole: Json, *, usage: bool) -> Iterator[Json]:
         one = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         return {**head, "object": "chat.completion.chunk", "choices": [one]}
 
-    texts = {k: v for k, v in choice["message"].items() if isinstance(v, str) and k != "role"}
-    others = {k: v for k, v in choice["message"].items() if k not in texts and k != "tool_calls"}
-    yield chunk(others | dict.fromkeys(texts, ""))
+    said = {key: value for key, value in choice["message"].items() if key != "tool_calls"}
+    texts = {key: text for key, text in said.items() if isinstance(text, str) and key != "role"}
+    yield chunk(said | dict.fromkeys(texts, ""))
     for key in sorted(texts, key=lambda key: key == "content"):  # reasoning comes before the text
         for piece in pieces(texts[key]):
             yield chunk({key: piece})
