@@ -266,8 +266,18 @@ def connect(url: str, *, is_cluster: bool) -> Client:
 
     A cluster client asks the server for its slots at once; a plain one connects when it
     is first used.
+
+    Raises:
+        ValueError: The URL is not one of redis-py's.
+        UnavailableError: No node of the cluster answered.
     """
-    return redis.RedisCluster.from_url(url) if is_cluster else redis.Redis.from_url(url)
+    if not is_cluster:
+        return redis.Redis.from_url(url)
+    try:
+        return redis.RedisCluster.from_url(url)
+    except _FAULTS as error:
+        msg = f"no node of the cluster answered; nothing was sent. The client said: {error}"
+        raise UnavailableError(msg) from error
 
 
 def aconnect(url: str, *, is_cluster: bool) -> AsyncClient:

@@ -94,6 +94,7 @@ class Store:
 
         Raises:
             TypeError, ValueError: An argument is of no use; nothing was sent.
+            UnavailableError: No node of the cluster answered.
 
         Example:
             >>> with Store.from_url(redis_url, name="support") as store:

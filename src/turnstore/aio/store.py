@@ -95,6 +95,7 @@ class AsyncStore:
 
         Raises:
             TypeError, ValueError: An argument is of no use; nothing was sent.
+            UnavailableError: No node of the cluster answered.
 
         Example:
             >>> async with AsyncStore.from_url(redis_url, name="support") as store:
