@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mix import Turn
     from subjects import Subject
 
+_QUICK_LENGTH = 1_000
+
 
 @dataclass
 class Context:
@@ -28,6 +30,10 @@ class Context:
     runner: asyncio.Runner | None
     peer: str | None = None
     limits: dict[str, Any] = field(default_factory=dict)
+
+    def lengths(self, all_of: tuple[int, ...]) -> tuple[int, ...]:
+        """The lengths of conversation to measure; a quick run leaves out the long ones."""
+        return tuple(n for n in all_of if n <= _QUICK_LENGTH) if self.effort.quick else all_of
 
     def do(self, value: Any) -> Any:
         """Let an untimed call of a subject finish."""

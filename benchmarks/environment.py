@@ -7,9 +7,8 @@ import os
 import platform
 from typing import Any
 
-import redis
-
 import local_server
+import redis
 
 _PACKAGES = ("turnstore", "redis", "hiredis", "orjson", "pydantic", "openai")
 

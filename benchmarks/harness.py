@@ -112,7 +112,9 @@ async def interleave(gos: Sequence[Go], kind: Kind, effort: Effort) -> None:
 def ratio(above: Go, below: Go) -> float:
     """The median over the rounds of the ratio of the two medians within a round."""
     pairs = zip(above.rounds, below.rounds, strict=True)
-    return round(statistics.median(statistics.median(a) / statistics.median(b) for a, b in pairs), 4)
+    return round(
+        statistics.median(statistics.median(a) / statistics.median(b) for a, b in pairs), 4
+    )
 
 
 def figures(case: str, kind: Kind, gos: Sequence[Go], **facts: Any) -> list[dict[str, Any]]:

@@ -58,7 +58,17 @@ def server(modules: Sequence[str] = ()) -> Iterator[str]:
     """Run a server and give its URL; it is gone with its directory when the block ends."""
     path, _ = binary()
     port = free_port()
-    command = [str(path), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    command = [
+        str(path),
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+    ]
     for name in modules:
         command += ["--loadmodule", str(module(name))]
     with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,8 @@
 """The messages that every case stores: deterministic, of the sizes that chats have.
 
-A user writes about 200 characters, an assistant about 800, and one turn in ten holds a tool call, its
-result and the answer drawn from it. The mean is about 616 bytes of JSON a message; `describe` says what
-it is, and every result file records it.
+A user writes about 200 characters, an assistant about 800, and one turn in ten holds a tool call,
+its result and the answer drawn from it. The mean is about 610 bytes of JSON a message; `describe`
+says what it is, and every result file records it.
 """
 
 from __future__ import annotations
@@ -17,29 +17,35 @@ Turn = list[Message]
 SEED = 20_261_101
 TOOL_EVERY = 10
 
-_WORDS = (
-    "account address again agent amount answer apply arrive attach balance battery before billing box branch "
-    "browser button cable calendar cancel card carrier change charge check choose clean click close code color "
-    "company compare confirm connect contract copy correct country coupon courier credit customer damage date day "
-    "deliver deposit desk detail device discount document door download draft driver email empty enable error "
-    "evening exchange expect expire export fee field file filter final find finish firmware fix folder form "
-    "forward friend garden gift group guest handle heavy help history holiday hotel hour image import include "
-    "increase inform install invoice issue item journey kettle keyboard kitchen label language later letter level "
-    "license light limit line link list local lock login machine manager manual meeting member menu message meter "
-    "method minute missing mobile model monday money month morning move name network night note notice number "
-    "offer office open option order original other package page paper parcel partner password past payment "
-    "permit person phone photo picture place plan point policy portal postcode power present press price print "
-    "private problem process product profile project promise provider quarter question queue quick quote reach "
-    "read reason receipt record refund region remind remove renew repair repeat replace report request reserve "
-    "reset return review room route rule safe sale sample save schedule screen search seat second section secure "
-    "select send serial service session setting share ship shop shorter side signal simple single size slow "
-    "small sound source space spare special standard start statement station status step stock stop store street "
-    "subject submit summer supplier support switch system table tariff task team ticket time title today token "
-    "total track train transfer travel trial turn type understand unit update upgrade urgent user value version "
-    "video visit voucher wait warehouse warranty week weight window winter wire work write year yesterday"
-).split()
-_SMALL = "a an and are as at be but by can do for from has have if in is it its my no not of on or so that the".split()
-_SMALL += "their there they this to was we were when which will with would you your".split()
+_TEXT = """
+account address again agent amount answer apply arrive attach balance battery before billing box
+branch browser button cable calendar cancel card carrier change charge check choose clean click
+close code color company compare confirm connect contract copy correct country coupon courier
+credit customer damage date day deliver deposit desk detail device discount document door download
+draft driver email empty enable error evening exchange expect expire export fee field file filter
+final find finish firmware fix folder form forward friend garden gift group guest handle heavy
+help history holiday hotel hour image import include increase inform install invoice issue item
+journey kettle keyboard kitchen label language later letter level license light limit line link
+list local lock login machine manager manual meeting member menu message meter method minute
+missing mobile model monday money month morning move name network night note notice number offer
+office open option order original other package page paper parcel partner password past payment
+permit person phone photo picture place plan point policy portal postcode power present press
+price print private problem process product profile project promise provider quarter question
+queue quick quote reach read reason receipt record refund region remind remove renew repair repeat
+replace report request reserve reset return review room route rule safe sale sample save schedule
+screen search seat second section secure select send serial service session setting share ship
+shop shorter side signal simple single size slow small sound source space spare special standard
+start statement station status step stock stop store street subject submit summer supplier support
+switch system table tariff task team ticket time title today token total track train transfer
+travel trial turn type understand unit update upgrade urgent user value version video visit
+voucher wait warehouse warranty week weight window winter wire work write year yesterday
+"""
+_SMALL_TEXT = """
+a an and are as at be but by can do for from has have if in is it its my no not of on or so that
+the their there they this to was we were when which will with would you your
+"""
+_WORDS = _TEXT.split()
+_SMALL = _SMALL_TEXT.split()
 _RARE = ("café", "Zürich", "naïve", "5 °C", "€49.90", "“as agreed”", "—", "東京", "👍")
 
 
@@ -48,15 +54,20 @@ def _sentence(rng: random.Random) -> str:
     for _ in range(rng.randint(7, 16)):
         pick = rng.random()
         words.append(
-            rng.choice(_RARE) if pick < 0.01 else str(rng.randint(2, 9_999)) if pick < 0.03
-            else rng.choice(_SMALL) if pick < 0.45 else rng.choice(_WORDS)
+            rng.choice(_RARE)
+            if pick < 0.01
+            else str(rng.randint(2, 9_999))
+            if pick < 0.03
+            else rng.choice(_SMALL)
+            if pick < 0.45
+            else rng.choice(_WORDS)
         )
     text = " ".join(words)
     return text[0].upper() + text[1:] + rng.choice((".", ".", ".", "?", "!"))
 
 
 def _text(rng: random.Random, length: int, *, paragraphs: bool) -> str:
-    """Prose of about `length` characters; an assistant's has paragraphs, points and now and then code."""
+    """Prose of about `length` characters; an assistant's has paragraphs, points and code."""
     goal = int(length * rng.uniform(0.6, 1.4))
     parts: list[str] = []
     size = 0
@@ -66,7 +77,13 @@ def _text(rng: random.Random, length: int, *, paragraphs: bool) -> str:
         if paragraphs and pick < 0.10:
             sentence = "\n\n- **" + rng.choice(_WORDS) + "**: " + sentence
         elif paragraphs and pick < 0.13:
-            sentence = '\n\n```python\nclient.get("' + rng.choice(_WORDS) + '", limit=' + str(rng.randint(1, 99)) + ")\n```\n"
+            sentence = (
+                '\n\n```python\nclient.get("'
+                + rng.choice(_WORDS)
+                + '", limit='
+                + str(rng.randint(1, 99))
+                + ")\n```\n"
+            )
         elif parts:
             sentence = (" " if not paragraphs or pick < 0.8 else "\n\n") + sentence
         parts.append(sentence)
@@ -75,15 +92,19 @@ def _text(rng: random.Random, length: int, *, paragraphs: bool) -> str:
 
 
 def _identifier(rng: random.Random) -> str:
-    return "call_" + "".join(rng.choices("abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", k=24))
+    return "call_" + "".join(
+        rng.choices("abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", k=24)
+    )
 
 
 def _rows(rng: random.Random, count: int) -> str:
     rows = [
         {
-            "id": rng.randint(10_000, 99_999), "name": " ".join(rng.sample(_WORDS, 3)),
-            "status": rng.choice(_WORDS), "total": round(rng.uniform(1, 900), 2),
-            "updated": f"2026-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}T{rng.randint(0, 23):02}:00:00Z",
+            "id": rng.randint(10_000, 99_999),
+            "name": " ".join(rng.sample(_WORDS, 3)),
+            "status": rng.choice(_WORDS),
+            "total": round(rng.uniform(1, 900), 2),
+            "updated": f"2026-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}T00:00:00.000Z",
         }
         for _ in range(count)
     ]
@@ -106,7 +127,11 @@ def tool_turn(rng: random.Random) -> Turn:
     function = {"name": f"search_{rng.choice(_WORDS)}s", "arguments": arguments}
     return [
         ask,
-        {"role": "assistant", "content": None, "tool_calls": [{"id": call, "type": "function", "function": function}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": call, "type": "function", "function": function}],
+        },
         {"role": "tool", "tool_call_id": call, "content": _rows(rng, rng.randint(10, 24))},
         answer,
     ]
@@ -115,8 +140,8 @@ def tool_turn(rng: random.Random) -> Turn:
 def conversation(messages: int, *, seed: int = SEED) -> list[Turn]:
     """Turns, oldest first, with exactly `messages` messages in all.
 
-    Counted from the newest, every tenth turn is one with a tool, so the newest 50 and the newest 100
-    messages begin at a turn: a reader of whole turns and a reader of messages get the same ones.
+    Counted from the newest, every tenth turn is one with a tool, so the newest 50 and the newest
+    100 begin at a turn: a reader of whole turns and a reader of messages get the same ones.
     """
     rng = random.Random(seed)
     turns: list[Turn] = []

@@ -1,7 +1,7 @@
 """A chat API in a process of its own that answers at once, always the same.
 
-It reads a request and writes an answer made beforehand, so what is measured is the SDK and what is put
-around it. Started by the case `wrap`; prints its port, ends when its input closes.
+It reads a request and writes an answer made beforehand, so what is measured is the SDK and what is
+put around it. Started by the case `wrap`; prints its port, ends when its input closes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _USAGE = {"prompt_tokens": 9_000, "completion_tokens": 200, "total_tokens": 9_20
 def _whole() -> bytes:
     message = {"role": "assistant", "content": _ANSWER, "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-    body = json.dumps({**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE}).encode()
+    body = json.dumps(
+        {**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
+    ).encode()
     return _headers("application/json", body) + body
 
 
@@ -40,7 +42,9 @@ def _stream() -> bytes:
 
 
 def _headers(kind: str, body: bytes) -> bytes:
-    return f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+    return (
+        f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+    )
 
 
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

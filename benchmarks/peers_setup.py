@@ -29,7 +29,9 @@ def python(name: str) -> Path:
 def missing(name: str, wanted: list[str]) -> bool:
     """Whether the environment has to be made, or holds something else."""
     stamp = ENVS / name / "installed.txt"
-    return not stamp.exists() or stamp.read_text().split("\n") != wanted or not python(name).exists()
+    return (
+        not stamp.exists() or stamp.read_text().split("\n") != wanted or not python(name).exists()
+    )
 
 
 def make(name: str, wanted: list[str]) -> str | None:
@@ -51,9 +53,9 @@ def setup(names: list[str]) -> dict[str, str]:
     """Make the environments of the named peers; reasons for those that cannot be made."""
     known = peers()
     failed: dict[str, str] = {}
-    if any(known[name].get("modules") for name in names):
-        if reason := make("modules", MODULES):
-            failed["modules"] = reason
+    wanted = any(known[name].get("modules") for name in names)
+    if wanted and (reason := make("modules", MODULES)):
+        failed["modules"] = reason
     for name in names:
         if reason := make(name, [*known[name]["requires"], *ALWAYS]):
             failed[name] = reason

@@ -1,5 +1,7 @@
 """Tables out of results, and the bars."""
 
+# ruff: noqa: RUF001 (the tables have a multiplication sign)
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,6 +10,10 @@ BEGIN = "<!-- benchmarks: drawn by `python benchmarks/run.py table --write READM
 END = "<!-- /benchmarks -->"
 _LENGTHS = {"append": (10, 1_000, 10_000), "read": (100, 1_000, 10_000), "turn": (200, 2_000)}
 OURS = "turnstore"
+_PEERS_NOTE = (
+    "Of the peers: the time, and in brackets the peer's over that of turnstore beside it, in the "
+    "same process and the same rounds. A peer that cannot read the newest few reads all of them."
+)
 Figure = dict[str, Any]
 
 
@@ -55,7 +61,9 @@ class Bars:
                 sent = figure["commands_sent"]
                 text = f"{figure['median_us']:.1f} µs, {sent} commands"
                 self._add(
-                    f"make a conversation handle, {kind}", "≤ 5 µs, no I/O", text,
+                    f"make a conversation handle, {kind}",
+                    "≤ 5 µs, no I/O",
+                    text,
                     met=figure["median_us"] <= 5 and sent == 0,
                 )
             for case, title in (("wrap", "call"), ("wrap_stream", "stream")):
@@ -63,8 +71,10 @@ class Bars:
                 if figure:
                     ratio = figure["ratio_to"]["by hand"]
                     self._add(
-                        f"wrap a client and one {title}, {kind}", "≤ 1.05 × bare call + two round trips",
-                        f"{ratio:.2f}", met=ratio <= 1.05,
+                        f"wrap a client and one {title}, {kind}",
+                        "≤ 1.05 × bare call + two round trips",
+                        f"{ratio:.2f}",
+                        met=ratio <= 1.05,
                     )
         return self.rows
 
@@ -82,8 +92,10 @@ class Bars:
         title = {"append_full": "append at the limit", "read": "read newest 100"}.get(case, case)
         where = " / ".join(f"{n:,}" for n in lengths)
         self._add(
-            f"{title}, {kind} ({where} stored)", f"≤ {bar:.2f} × floor ideal",
-            " / ".join(f"{r:.2f}" for r in ratios), met=max(ratios) <= bar,
+            f"{title}, {kind} ({where} stored)",
+            f"≤ {bar:.2f} × floor ideal",
+            " / ".join(f"{r:.2f}" for r in ratios),
+            met=max(ratios) <= bar,
         )
 
     def _flat(self, case: str, kind: str, bar: float) -> None:
@@ -98,7 +110,9 @@ class Bars:
         lengths = f"{_LENGTHS[case][0]} to {_LENGTHS[case][-1]:,}"
         self._add(
             f"{case} flat from {lengths}, {kind} (relative to the floor's own change)",
-            f"≤ {bar:.2f}", f"{grown:.2f}", met=grown <= bar,
+            f"≤ {bar:.2f}",
+            f"{grown:.2f}",
+            met=grown <= bar,
         )
 
     def _peers(self, kind: str) -> None:
@@ -106,7 +120,11 @@ class Bars:
             best: tuple[float, str] | None = None
             for peer in self.result["peers"].values():
                 for figure in peer.get("figures", ()):
-                    if figure["case"] != "turn" or figure["kind"] != kind or figure["stored"] != stored:
+                    if (
+                        figure["case"] != "turn"
+                        or figure["kind"] != kind
+                        or figure["stored"] != stored
+                    ):
                         continue
                     if figure["subject"].startswith(("floor", OURS)):
                         continue
@@ -116,7 +134,9 @@ class Bars:
             if best:
                 self._add(
                     f"turn against the fastest peer, {kind}, {stored:,} stored ({best[1]})",
-                    "≥ 3 × faster", f"{best[0]:.1f}", met=best[0] >= 3,
+                    "≥ 3 × faster",
+                    f"{best[0]:.1f}",
+                    met=best[0] >= 3,
                 )
 
     def _writers(self, kind: str) -> None:
@@ -125,13 +145,17 @@ class Bars:
             return
         faults = [figure[name] for name in ("lost", "doubled", "torn", "out_of_order")]
         self._add(
-            f"8 writers ({figure['as']}): lost, doubled, torn, out of order", "0, 0, 0, 0",
-            ", ".join(map(str, faults)), met=not any(faults),
+            f"8 writers ({figure['as']}): lost, doubled, torn, out of order",
+            "0, 0, 0, 0",
+            ", ".join(map(str, faults)),
+            met=not any(faults),
         )
         rate = figure["rate_ratio_to"]["floor ideal"]
         self._add(
-            f"8 writers ({figure['as']}): appends a second", "≥ 0.80 × floor ideal",
-            f"{rate:.2f}", met=rate >= 0.8,
+            f"8 writers ({figure['as']}): appends a second",
+            "≥ 0.80 × floor ideal",
+            f"{rate:.2f}",
+            met=rate >= 0.8,
         )
 
     def _memory(self) -> None:
@@ -142,8 +166,10 @@ class Bars:
                 return
             ratios.append(figure["ratio_to"]["floor raw"])
         self._add(
-            "bytes a message (1,000 / 10,000 stored)", "≤ 1.02 × floor raw",
-            " / ".join(f"{r:.3f}" for r in ratios), met=max(ratios) <= 1.02,
+            "bytes a message (1,000 / 10,000 stored)",
+            "≤ 1.02 × floor raw",
+            " / ".join(f"{r:.3f}" for r in ratios),
+            met=max(ratios) <= 1.02,
         )
 
 
@@ -156,47 +182,47 @@ def tables(result: dict[str, Any]) -> str:
 
 def _setting(result: dict[str, Any]) -> str:
     where = result.get("environment", {})
-    packages = ", ".join(f"{n} {v}" for n, v in where.get("packages", {}).items() if n != "turnstore")
+    packages = ", ".join(
+        f"{n} {v}" for n, v in where.get("packages", {}).items() if n != "turnstore"
+    )
     quick = " **A smoke test: these figures mean nothing.**" if result["quick"] else ""
     return (
-        f"Measured on {result['date']}: {where.get('server')}, Python {where.get('python')}, {packages}; "
-        f"{where.get('cpus')} cores shared by client and server, over the loopback interface. "
-        f"{result['mix']['bytes_per_message']:.0f} bytes of JSON a message. Ratios are taken round by "
-        f"round within one run; times differ from machine to machine.{quick}"
+        f"Measured on {result['date']}: {where.get('server')}, Python {where.get('python')}, "
+        f"{packages}; {where.get('cpus')} cores shared by client and server, loopback interface. "
+        f"{result['mix']['bytes_per_message']:.0f} bytes of JSON a message. Ratios are taken round "
+        f"by round within one run; times differ from machine to machine.{quick}"
     )
 
 
 def _bars(result: dict[str, Any]) -> list[str]:
     lines = ["| figure | bar | measured | |", "|---|---|---|---|"]
     rows = Bars(result).all()
-    lines += [f"| {n} | {bar} | {got} | {'met' if met else '**missed**'} |" for n, bar, got, met in rows]
+    lines += [
+        f"| {n} | {bar} | {got} | {'met' if met else '**missed**'} |" for n, bar, got, met in rows
+    ]
     return lines if rows else []
 
 
 def _times(result: dict[str, Any]) -> list[str]:
     head = (
-        "| | append 2 messages, 10 / 1,000 / 10,000 stored | read newest 100 of 100 / 1,000 / 10,000 "
+        "| | append 2 messages, 10 / 1,000 / 10,000 stored "
+        "| read newest 100 of 100 / 1,000 / 10,000 "
         "| turn: read 50, append 2, 200 / 2,000 stored | bytes/message "
         "| 8 writers: lost, doubled, torn, out of order of messages; appends/s |"
     )
     lines = [head, "|---|---|---|---|---|---|"]
     figures = result["figures"]
     for kind in ("sync", "async"):
-        for name in ("floor raw", "floor ideal", OURS):
-            lines.append(_row(figures, name, kind, f"{name}, {kind}"))
+        names = ("floor raw", "floor ideal", OURS)
+        lines += [_row(figures, name, kind, f"{name}, {kind}") for name in names]
     extra: list[str] = []
     for peer in result["peers"].values():
         own = [f for f in peer.get("figures", ()) if not f["subject"].startswith(("floor", OURS))]
         if own:
-            extra.append(_row(own, own[0]["subject"], own[0]["kind"], f"{own[0]['subject']} ({own[0]['kind']})", ratios=True))
+            name, kind = own[0]["subject"], own[0]["kind"]
+            extra.append(_row(own, name, kind, f"{name}, {kind}", ratios=True))
     if extra:
-        lines += extra
-        lines += [
-            "",
-            "Of the peers: the time, and in brackets how many times as long turnstore's own took or weighed "
-            "beside it in the same process and the same rounds, as peer ÷ turnstore. A peer that cannot read "
-            "the newest few reads all of them.",
-        ]
+        lines += [*extra, "", _PEERS_NOTE]
     return lines
 
 
@@ -211,7 +237,9 @@ def _row(figures: list[Figure], name: str, kind: str, title: str, *, ratios: boo
         if ratios and all(f and OURS in f["ratio_to"] for f in found):
             text += " (" + " / ".join(_times_text(f["ratio_to"][OURS]) for f in found if f) + ")"
         cells.append(text)
-    memory = [f for f in figures if f["case"] == "memory" and f["subject"] == name and f["stored"] >= 100]
+    memory = [
+        f for f in figures if f["case"] == "memory" and f["subject"] == name and f["stored"] >= 100
+    ]
     cells.append(" / ".join(f"{f['bytes_per_message']:,.0f}" for f in memory[:1]) or "–")
     writers = find(figures, case="writers", kind=kind, subject=name)
     if writers:
@@ -227,11 +255,11 @@ def _times_text(ratio: float) -> str:
 
 
 def _failures(result: dict[str, Any]) -> list[str]:
-    lines = [
-        f"- turnstore, {f['case']}: {f['reason']}" for f in result.get("failures", ())
-    ]
+    lines = [f"- turnstore, {f['case']}: {f['reason']}" for f in result.get("failures", ())]
     for peer in result["peers"].values():
-        lines += [f"- {peer['title']}, {f['case']}: {f['reason']}" for f in peer.get("failures", ())]
+        lines += [
+            f"- {peer['title']}, {f['case']}: {f['reason']}" for f in peer.get("failures", ())
+        ]
     return ["Not measured:", "", *lines] if lines else []
 
 

@@ -4,14 +4,14 @@
     python benchmarks/run.py run [--quick] [--only CASE …] [--peers PEER …] [--output FILE]
     python benchmarks/run.py table [--write FILE | --check FILE] [--results FILE]
 
-`run` measures the floors, turnstore and every peer that is set up (openai-agents is set up when it is
-not), and writes results/<day>.json. `table` draws the tables from the newest results.
+`run`, the default, measures the floors, turnstore and every peer that is set up (openai-agents is
+set up when it is not), and writes results/<day>.json. `table` draws the tables from the newest.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import json
 import os
 import subprocess
@@ -34,7 +34,10 @@ def worker(python: str, arguments: list[str]) -> dict[str, Any]:
     environment["PYTHONPATH"] = str(HERE.parent / "src")
     done = subprocess.run(
         [python, str(HERE / "worker.py"), *arguments],
-        stdout=subprocess.PIPE, text=True, env=environment, check=False,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        check=False,
     )
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
@@ -51,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     answer = worker(sys.executable, common)
     result: dict[str, Any] = {
         "schema": 1,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "quick": options.quick,
         "mix": mix.describe(1_000 if options.quick else 10_000),
         **answer,
@@ -64,7 +67,10 @@ def run(options: argparse.Namespace) -> int:
         peer = known[name]
         if name in reasons or not peers_setup.python(name).exists():
             reason = reasons.get(name, "not set up: run `python benchmarks/run.py setup`")
-            result["peers"][name] = {"title": peer["title"], "failures": [{"case": "all", "reason": reason}]}
+            result["peers"][name] = {
+                "title": peer["title"],
+                "failures": [{"case": "all", "reason": reason}],
+            }
             continue
         print(f"peer {name}", file=sys.stderr, flush=True)
         arguments = ["--peer", peer["adapter"], *common]
@@ -95,7 +101,10 @@ def table(options: argparse.Namespace) -> int:
     elif options.check:
         page = options.check.read_text()
         if report.replace(page, text) != page:
-            print(f"{options.check.name} differs from the results: run.py table --write", file=sys.stderr)
+            print(
+                f"{options.check.name} differs from the results: run.py table --write",
+                file=sys.stderr,
+            )
             return 1
     else:
         print(text)
@@ -104,7 +113,9 @@ def table(options: argparse.Namespace) -> int:
 
 def main() -> int:
     """Read the arguments and do what they say."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     made = commands.add_parser("setup")
     made.add_argument("peers", nargs="*")
@@ -117,7 +128,7 @@ def main() -> int:
     drawn.add_argument("--write", type=Path)
     drawn.add_argument("--check", type=Path)
     drawn.add_argument("--results", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_args(sys.argv[1:] or ["run"])
     if options.command == "setup":
         failed = peers_setup.setup(options.peers or list(peers_setup.peers()))
         for name, reason in failed.items():

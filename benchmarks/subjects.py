@@ -5,6 +5,8 @@ A *floor* is the least that any store of messages could do on Redis:
 - `ideal`: orjson.dumps and one EVALSHA (RPUSH, LTRIM, PEXPIRE), LRANGE and orjson.loads of each.
 """
 
+# ruff: noqa: D102 (subjects.Subject says what the methods do)
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
 """Measure in one environment, and print the figures as JSON on the last line.
 
-`run.py` starts it: with its own Python for the floors and turnstore, and with a peer's Python for the
-same floors, turnstore and that peer, so that every ratio is between things that ran side by side.
+`run.py` starts it: with its own Python for the floors and turnstore, and with a peer's Python for
+the same floors, turnstore and that peer: every ratio is between things that ran side by side.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ CASES = ("append", "read", "turn", "writers", "memory", "handle", "wrap")
 PEER_CASES = ("append", "read", "turn", "writers", "memory")
 
 
-def measure(case: str, kind: harness.Kind, url: str, effort: harness.Effort, peer: Any) -> list[Any]:
+def measure(
+    case: str, kind: harness.Kind, url: str, effort: harness.Effort, peer: Any
+) -> list[Any]:
     """One case for one kind of client."""
     types = list(subjects.FLOORS[kind])
     if subjects.ours_is_there():
@@ -52,7 +54,7 @@ def main() -> None:
     effort = harness.QUICK if options.quick else harness.FULL
     peer: Any = None
     kinds: list[harness.Kind] = ["sync", "async"]
-    cases = CASES
+    cases: tuple[str, ...] = CASES
     if options.peer:
         sys.path.insert(0, str(Path(__file__).parent / "peers"))
         peer = importlib.import_module(options.peer)
@@ -67,10 +69,14 @@ def main() -> None:
                 answer.setdefault("environment", environment.describe(url))
                 try:
                     answer["figures"] += measure(case, kind, url, effort, peer)
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 (reported, with the rest)
                     traceback.print_exc()
                     answer["failures"].append(
-                        {"case": case, "kind": kind, "reason": f"{type(error).__name__}: {error}"[:300]}
+                        {
+                            "case": case,
+                            "kind": kind,
+                            "reason": f"{type(error).__name__}: {error}"[:300],
+                        }
                     )
             print(f"{case} ({kind}) done", file=sys.stderr, flush=True)
     print(json.dumps(answer))

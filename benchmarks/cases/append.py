@@ -20,7 +20,7 @@ LENGTHS = (10, 1_000, 10_000)
 def measure(context: Context) -> list[dict[str, Any]]:
     """Figures for each length, with and without a limit that bites."""
     found: list[dict[str, Any]] = []
-    for count in LENGTHS:
+    for count in context.lengths(LENGTHS):
         found += _at(context, "append", count, NO_LIMIT)
         if context.peer is None and count == 1_000:
             found += _at(context, "append_full", count, count)

@@ -17,7 +17,7 @@ NEWEST = 100
 def measure(context: Context) -> list[dict[str, Any]]:
     """Figures for each length."""
     found: list[dict[str, Any]] = []
-    for count in LENGTHS:
+    for count in context.lengths(LENGTHS):
         subjects = [kind(context.url) for kind in context.types if kind.appends]
         gos = [_go(context, subject, count) for subject in subjects]
         found += context.time("read", gos, stored=count)

@@ -24,7 +24,7 @@ def measure(context: Context) -> list[dict[str, Any]]:
     types = list(context.types)
     if context.kind == "sync" and any(kind.name == "turnstore" for kind in types):
         types.append(OursByHand)
-    for count in LENGTHS:
+    for count in context.lengths(LENGTHS):
         subjects = [kind(context.url) for kind in types]
         gos = [_go(context, subject, count) for subject in subjects]
         found += context.time("turn", gos, stored=count)

@@ -1,8 +1,9 @@
 """Wrap a client and make one call: the real SDK against a chat API on this machine.
 
-`bare SDK call` sends the newest 50 messages and a new one, kept in memory. `by hand` reads them from
-Redis at the ideal floor, makes the same call, and stores question and answer at the ideal floor: the
-call plus the two round trips. turnstore wraps the client anew for each call, as a web handler would.
+`bare SDK call` sends the newest 50 messages and a new one, kept in memory. `by hand` reads them
+from Redis at the ideal floor, makes the same call, and stores question and answer at the ideal
+floor: the call plus the two round trips. turnstore wraps the client anew for each call, as a web
+handler would.
 """
 
 from __future__ import annotations

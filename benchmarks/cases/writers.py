@@ -1,16 +1,17 @@
-"""Eight writers on one conversation: what is lost, doubled, torn or out of order, and how fast it goes.
+"""Eight writers on one conversation: what is lost, doubled, torn or out of order, and how fast.
 
-Sync: eight processes, each with its own client. Async: eight tasks of one loop, with one client. Every
-turn is a question and its answer, numbered by its writer.
+Sync: eight processes, each with its own client. Async: eight tasks of one loop, with one client.
+Every turn is a question and its answer, numbered by its writer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import queue
 import statistics
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import harness
 import mix
@@ -100,6 +101,15 @@ def measure(context: Context) -> list[dict[str, Any]]:
     return found
 
 
+class _Job(NamedTuple):
+    """What every writer has to do: in each phase, append its turns to one subject."""
+
+    url: str
+    types: list[type[Subject]]
+    phases: list[tuple[int, int]]
+    turns: int
+
+
 def _key(number: int, index: int) -> str:
     return f"writers_{number}_{index}"
 
@@ -109,10 +119,11 @@ def _processes(
 ) -> list[float]:
     spawn = multiprocessing.get_context("spawn")
     barrier = spawn.Barrier(WRITERS)
-    queue: Any = spawn.Queue()
+    spans_out: Any = spawn.Queue()
+    job = _Job(context.url, types, phases, turns)
     processes = [
-        spawn.Process(target=_writer, args=(n, context.url, types, phases, turns, barrier, queue))
-        for n in range(WRITERS)
+        spawn.Process(target=_writer, args=(number, job, barrier, spans_out))
+        for number in range(WRITERS)
     ]
     for process in processes:
         process.start()
@@ -120,9 +131,9 @@ def _processes(
     for _ in range(WRITERS * len(phases)):
         while True:
             try:
-                spans.append(queue.get(timeout=5))
+                spans.append(spans_out.get(timeout=5))
                 break
-            except Exception:
+            except queue.Empty:
                 if any(process.exitcode not in (None, 0) for process in processes):
                     for process in processes:
                         process.kill()
@@ -136,26 +147,18 @@ def _processes(
     return walls
 
 
-def _writer(
-    writer: int,
-    url: str,
-    types: list[type[Subject]],
-    phases: list[tuple[int, int]],
-    turns: int,
-    barrier: Barrier,
-    queue: Any,
-) -> None:
-    subjects = [kind(url) for kind in types]
-    natives = [[s.native(turn) for turn in tagged(writer, turns)] for s in subjects]
+def _writer(writer: int, job: _Job, barrier: Barrier, spans_out: Any) -> None:
+    subjects = [kind(job.url) for kind in job.types]
+    natives = [[s.native(turn) for turn in tagged(writer, job.turns)] for s in subjects]
     for subject, mine in zip(subjects, natives, strict=True):
         subject.append(f"writers_warm_{writer}", mine[0])
-    for at, (number, index) in enumerate(phases):
+    for at, (number, index) in enumerate(job.phases):
         subject, key = subjects[index], _key(number, index)
         barrier.wait(120)
         started = time.monotonic()
         for turn in natives[index]:
             subject.append(key, turn)
-        queue.put((at, started, time.monotonic()))
+        spans_out.put((at, started, time.monotonic()))
     for subject in subjects:
         subject.close()
 

@@ -1,5 +1,7 @@
 """agent-framework-redis: RedisHistoryProvider. It reads all, also before each append."""
 
+# ruff: noqa: D102 (subjects.Subject says what the methods do)
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +18,9 @@ def _message(message: dict[str, Any]) -> Any:
         result = Content.from_function_result(message["tool_call_id"], result=text)
         return Message("tool", [result])
     calls = [
-        Content.from_function_call(c["id"], c["function"]["name"], arguments=c["function"]["arguments"])
+        Content.from_function_call(
+            c["id"], c["function"]["name"], arguments=c["function"]["arguments"]
+        )
         for c in message.get("tool_calls", ())
     ]
     return Message(message["role"], [Content.from_text(text), *calls])

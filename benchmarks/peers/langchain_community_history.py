@@ -1,4 +1,6 @@
-"""langchain-community: RedisChatMessageHistory. It has no way to read the newest few: it reads all."""
+"""langchain-community: RedisChatMessageHistory. It cannot read the newest few: it reads all."""
+
+# ruff: noqa: D102 (subjects.Subject says what the methods do)
 
 from __future__ import annotations
 

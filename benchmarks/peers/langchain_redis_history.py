@@ -1,5 +1,7 @@
 """langchain-redis: RedisChatMessageHistory. It has no way to read the newest few: it reads all."""
 
+# ruff: noqa: D102 (subjects.Subject says what the methods do)
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +18,9 @@ class Peer(Subject):
 
     def __init__(self, url: str, limit: int = 0) -> None:
         super().__init__(url, limit)
-        self.client = Redis.from_url(url, protocol=2)  # it cannot read RESP3 replies (0.2.6, redis-py 8)
+        self.client = Redis.from_url(
+            url, protocol=2
+        )  # it cannot read RESP3 replies (0.2.6, redis-py 8)
         self.histories: dict[str, Any] = {}
 
     def native(self, turn: Any) -> Any:

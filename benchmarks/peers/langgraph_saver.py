@@ -1,5 +1,7 @@
 """langgraph-checkpoint-redis: RedisSaver under a graph whose state is its messages."""
 
+# ruff: noqa: D102 (subjects.Subject says what the methods do)
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """llama-index: RedisChatStore. It has no way to read the newest few: it reads all."""
 
+# ruff: noqa: D102 (subjects.Subject says what the methods do)
+
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +25,9 @@ class Peer(Subject):
         for message in turn:
             more = {k: v for k, v in message.items() if k not in {"role", "content"}}
             made.append(
-                ChatMessage(role=message["role"], content=message["content"], additional_kwargs=more)
+                ChatMessage(
+                    role=message["role"], content=message["content"], additional_kwargs=more
+                )
             )
         return made
 

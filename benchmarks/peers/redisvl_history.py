@@ -1,5 +1,7 @@
 """redisvl: MessageHistory, one index for all conversations, told apart by their session tag."""
 
+# ruff: noqa: D102 (subjects.Subject says what the methods do)
+
 from __future__ import annotations
 
 import json

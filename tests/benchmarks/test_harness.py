@@ -1,0 +1,150 @@
+"""The benchmarks run; what they measure is nobody's business here."""
+
+# ruff: noqa: RUF001 (the tables have a multiplication sign)
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
+    """Import a module of the benchmarks, which are scripts and no package."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if str(BENCHMARKS) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def test_mix_is_deterministic_and_of_the_stated_size(load: Callable[[str], Any]) -> None:
+    mix = load("mix")
+    for count in (10, 100, 200, 1_000, 2_000):
+        turns = mix.conversation(count)
+        assert len(mix.flat(turns)) == count
+        assert turns == mix.conversation(count)
+    facts = mix.describe(2_000)
+    assert 590 < facts["bytes_per_message"] < 640
+    assert 180 < facts["user_characters"] < 220
+    assert 760 < facts["assistant_characters"] < 840
+
+
+@pytest.mark.parametrize("newest", [50, 100])
+def test_a_window_begins_at_a_turn(load: Callable[[str], Any], newest: int) -> None:
+    mix = load("mix")
+    held = 0
+    for turn in reversed(mix.conversation(1_000)):
+        held += len(turn)
+        if held >= newest:
+            break
+    assert held == newest
+
+
+def test_every_round_has_each_subject(load: Callable[[str], Any]) -> None:
+    harness = load("harness")
+    calls: list[str] = []
+    gos = [harness.Go(name, lambda _, n=name: calls.append(n)) for name in "ab"]
+    effort = harness.Effort(seconds=0, min_rounds=3, inner=2)
+    harness.run(harness.interleave(gos, "sync", effort), None)
+    assert calls == ["a", "b", *"aabb", *"bbaa", *"aabb"]
+    assert [figure["samples"] for figure in harness.figures("x", "sync", gos)] == [6, 6]
+
+
+def test_ratio_is_taken_round_by_round(load: Callable[[str], Any]) -> None:
+    harness = load("harness")
+    one, other = harness.Go("one", print), harness.Go("other", print)
+    one.rounds, other.rounds = [[10.0], [200.0], [3.0]], [[5.0], [100.0], [1.0]]
+    assert harness.ratio(one, other) == 2.0
+
+
+def test_async_subjects_are_awaited(load: Callable[[str], Any]) -> None:
+    harness = load("harness")
+    seen: list[int] = []
+
+    async def call(index: int) -> None:
+        await asyncio.sleep(0)
+        seen.append(index)
+
+    effort = harness.Effort(seconds=0, min_rounds=1, inner=2)
+    with asyncio.Runner() as runner:
+        harness.run(harness.interleave([harness.Go("a", call)], "async", effort), runner)
+    assert seen == [0, 0, 1]
+
+
+def test_audit_counts_what_went_wrong(load: Callable[[str], Any]) -> None:
+    writers = load("cases.writers")
+    good = [f"{w}/{n}/{p} text" for n in range(2) for w in range(8) for p in (0, 1)]
+    clean = {"messages": 32, "lost": 0, "doubled": 0, "torn": 0, "out_of_order": 0}
+    assert writers.audit(good, 2) == clean
+    assert writers.audit([*good, good[0], good[1]], 2)["doubled"] == 2
+    assert writers.audit(good[2:], 2)["lost"] == 2
+    torn = [good[0], good[2], good[1], good[3], *good[4:]]
+    assert writers.audit(torn, 2)["torn"] == 2
+    swapped = [*good[16:18], *good[2:16], *good[0:2], *good[18:]]
+    assert writers.audit(swapped, 2)["out_of_order"] == 1
+
+
+def test_tables_say_what_was_missed_and_what_was_not_run(load: Callable[[str], Any]) -> None:
+    report = load("report")
+    ratios = {"floor raw": 2.0, "floor ideal": 1.3}
+    figures = [
+        {
+            "case": "append",
+            "kind": "sync",
+            "stored": stored,
+            "subject": "turnstore",
+            "median_us": 100.0,
+            "ratio_to": ratios,
+        }
+        for stored in (10, 1_000, 10_000)
+    ]
+    peer = {"title": "a peer", "failures": [{"case": "all", "reason": "no wheel"}]}
+    result = {
+        "date": "2026-01-01",
+        "quick": False,
+        "mix": {"bytes_per_message": 607.0},
+        "figures": figures,
+        "peers": {"peer": peer},
+    }
+    text = report.tables(result)
+    assert "| ≤ 1.25 × floor ideal | 1.30 / 1.30 / 1.30 | **missed** |" in text
+    assert "a peer, all: no wheel" in text
+    page = f"a\n{report.BEGIN}\nold\n{report.END}\nb\n"
+    replaced = report.replace(page, text)
+    assert replaced.startswith("a\n")
+    assert "old" not in replaced
+    assert report.replace(replaced, text) == replaced
+
+
+def test_a_quick_run_measures_every_case(tmp_path: Path) -> None:
+    output = tmp_path / "quick.json"
+    command = [sys.executable, str(BENCHMARKS / "run.py"), "run", "--quick", "--peers"]
+    done = subprocess.run(
+        [*command, "--output", str(output)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(output.read_text())
+    assert result["failures"] == [], done.stderr
+    measured = {(figure["case"], figure["kind"]) for figure in result["figures"]}
+    both = ["append", "append_full", "read", "turn", "writers", "handle"]
+    both += ["wrap", "wrap_stream", "wrap_alone"]
+    assert measured == {("memory", "sync"), *((c, k) for c in both for k in ("sync", "async"))}
+    ours = [f for f in result["figures"] if f["subject"] == "turnstore" and f["case"] == "writers"]
+    assert [f[name] for f in ours for name in ("lost", "doubled", "torn", "out_of_order")] == [
+        0
+    ] * 8
+    assert str(BENCHMARKS.parent) not in output.read_text()
