@@ -290,4 +290,13 @@ class _Connection:
                 if fault.cut is Cut.IN_REPLY:
                     self.client.sendall(fault.beginning(frame))
                     raise _CutHere
-            self.client.sendall(frame)
+            self.client.sendall(self._redirected(frame))
+
+    def _redirected(self, frame: bytes) -> bytes:
+        """Make a redirection lead through the proxy; a client's `address_remap` leaves it out."""
+        if not frame.startswith((b"-MOVED ", b"-ASK ")):
+            return frame
+        word, slot, address = frame.decode().split()
+        host, _, port = address.rpartition(":")
+        host, there = self.proxy.address((host, int(port)))
+        return f"{word} {slot} {host}:{there}\r\n".encode()
