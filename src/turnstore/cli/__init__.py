@@ -1,0 +1,107 @@
+"""The command line: `turnstore demo`, and a look at stored conversations.
+
+`turnstore --help` says what there is. The demo is in `_demo` and `_talk`, the looks are in
+`_show`, and what all of them print goes through `_terminal`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import TurnstoreError
+from ._terminal import Terminal
+
+__all__ = ["main"]
+
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: What follows the program's name; `sys.argv` by default.
+
+    Returns:
+        The exit status: 0 where all went well, 1 where it did not, 2 for arguments of no use,
+        130 after Ctrl-C.
+    """
+    options = _parser().parse_args(arguments)
+    terminal = Terminal()
+    try:
+        return _run(options, terminal)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; Python would complain once more at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (TurnstoreError, ValueError, OSError) as error:
+        terminal.fail(str(error))
+        return 1
+
+
+def _run(options: argparse.Namespace, terminal: Terminal) -> int:
+    if options.command == "demo":
+        from ._demo import demo  # noqa: PLC0415 - only the demo needs servers and processes
+
+        return demo(terminal, cluster=options.cluster)
+    from . import _show  # noqa: PLC0415 - as above
+
+    return _show.run(options, terminal)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="turnstore",
+        description="Conversation memory for LLM clients, kept turn by turn in Redis.",
+        epilog="Exit status: 0 all went well, 1 it did not, 2 wrong arguments, 130 Ctrl-C.",
+    )
+    version = importlib.metadata.version("turnstore")
+    parser.add_argument("--version", action="version", version=f"turnstore {version}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo",
+        help="see an LLM client remember",
+        description="Two processes hold one conversation through the openai package. It uses the "
+        "server at REDIS_URL, or starts one of its own; what it made is removed at the end.",
+    )
+    demo.add_argument("--cluster", action="store_true", help="REDIS_URL is a node of a Cluster")
+
+    show = commands.add_parser(
+        "show",
+        help="print the turns of a conversation",
+        description="Print the newest turns of a conversation, oldest first. Nothing is changed.",
+    )
+    _place(show)
+    show.add_argument("--turns", type=int, default=50, metavar="N", help="how many; default 50")
+    show.add_argument("--before", type=int, metavar="NUMBER", help="only turns before this one")
+    show.add_argument("--json", action="store_true", help="one JSON object a line for each turn")
+
+    stat = commands.add_parser(
+        "stat",
+        help="print the measures of a conversation",
+        description="Print what a conversation holds, weighs, and how long it lives. "
+        "Nothing is changed.",
+    )
+    _place(stat)
+    return parser
+
+
+def _place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="the id of the conversation")
+    parser.add_argument("--store", required=True, metavar="NAME", help="the store's name")
+    parser.add_argument(
+        "--url", metavar="URL", help="the server; default REDIS_URL, else redis://localhost:6379"
+    )
+    parser.add_argument("--prefix", default="turnstore", help="the store's prefix")
+    parser.add_argument(
+        "--secret-file", type=Path, metavar="FILE", help="the store's secret: the bytes of a file"
+    )
+    parser.add_argument("--cluster", action="store_true", help="the server is part of a Cluster")
