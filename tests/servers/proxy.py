@@ -99,7 +99,7 @@ class Proxy:
         host, port = next(iter(self._doors.values())).address
         return f"redis://{host}:{port}"
 
-    def next(
+    def next(  # noqa: PLR0913 - what a Fault takes
         self,
         cut: Cut,
         *,
