@@ -89,7 +89,7 @@ def test_a_key_without_a_life_fails_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
-        pytestmark = pytest.mark.servers("fakeredis")
+        pytestmark = pytest.mark.servers("fakeredis", "redis-url")
 
         def test_leaves_it(server, prefix):
             server.raw.set(f"{prefix}:eternal", "x")
