@@ -61,7 +61,7 @@ def compose(
     answered = _answered_from_outside(new, rules)
     continued: _Group | None = None
     if answered:
-        newest = groups[-1] if groups else _Group()
+        newest = groups[-1] if groups and not groups[-1].orphaned else _Group()
         if not answered <= newest.waiting or not rules.results(new[0]):
             lost = ", ".join(sorted(answered - newest.waiting)) or "a call further back"
             msg = (

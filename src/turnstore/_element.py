@@ -47,6 +47,7 @@ __all__ = [
 
 _FORMAT_NUMBER = re.compile(rb"w?\[(\d+),", re.ASCII)
 _HEAD_PREFIX = b"head "
+_HEAD = re.compile(rb"head (\d{1,20}) (?:(?:\d+ ){7}(\d{1,20}) [!-~])?", re.ASCII)
 
 
 class Element(NamedTuple):
@@ -98,12 +99,23 @@ def is_head(raw: bytes) -> bool:
 
 
 def head_tokens_before(raw: bytes) -> int:
-    """Read from the head how many tokens came before the oldest element that is held."""
-    fields = raw.split(b" ", 10)
-    if fields[1] != b"1":
-        msg = f"a head has format number {fields[1].decode(errors='replace')}; this version reads 1"
+    """Read from the head how many tokens came before the oldest element that is held.
+
+    Raises:
+        FormatError: It was written by a later version.
+        CorruptTurnError: It was not written by turnstore, or was damaged.
+    """
+    match = _HEAD.match(raw)
+    if match is None:
+        msg = f"the head of the list cannot be read; it begins with {raw[:80]!r}"
+        raise CorruptTurnError(msg)
+    if match[1] != b"1":
+        msg = f"a head has format number {match[1].decode()}; this version reads 1"
         raise FormatError(msg)
-    return int(fields[9])
+    if match[2] is None:
+        msg = f"the head of the list cannot be read; it begins with {raw[:80]!r}"
+        raise CorruptTurnError(msg)
+    return int(match[2])
 
 
 Row: TypeAlias = list[Any]
@@ -141,6 +153,7 @@ def _agree(rows: list[Row]) -> bool:
     messages = [row[_MESSAGES] for row in rows]
     return (
         {row[0] for row in rows} == {1}
+        and set(map(len, rows)) <= {_MESSAGES + 1, _MESSAGES + 2}
         and set(map(type, messages)) == {list}
         and sum(map(len, messages)) == held
     )

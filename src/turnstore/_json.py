@@ -140,14 +140,26 @@ def _finite(value: float) -> float:
     return value
 
 
-def _dump_model(model: Any) -> dict[str, Any]:
-    # Not mode="json", which turns NaN into null without a word. Fields that were never
-    # set are left out, as providers refuse some nulls; but a model may hold its role or
-    # type as a default that nobody sets.
-    data: dict[str, Any] = model.model_dump(by_alias=True, exclude_unset=True, warnings=False)
-    tags = {
-        name: tag
-        for name in ("role", "type")
-        if name not in data and isinstance(tag := getattr(model, name, None), str)
-    }
-    return {**tags, **data}
+def _dump_model(model: Any) -> Any:
+    # Not mode="json", which turns NaN into null without a word; and by what a field holds,
+    # not by what it was declared to hold. Fields that were never set are left out, as
+    # providers refuse some nulls.
+    data = model.model_dump(
+        by_alias=True, exclude_unset=True, serialize_as_any=True, warnings=False
+    )
+    return _with_tags(model, data)
+
+
+def _with_tags(value: Any, dumped: Any) -> Any:
+    # A model may hold its role or type as a default that nobody sets; here it comes back,
+    # at any depth.
+    if isinstance(dumped, list | tuple) and isinstance(value, list | tuple):
+        return [_with_tags(*pair) for pair in zip(value, dumped, strict=True)]
+    if not isinstance(dumped, dict):
+        return dumped
+    fields = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    dumped = {name: _with_tags(fields.get(name), item) for name, item in dumped.items()}
+    if isinstance(value, dict) or value is None:
+        return dumped
+    tags = {name: getattr(value, name, None) for name in ("role", "type") if name not in dumped}
+    return {**{name: tag for name, tag in tags.items() if isinstance(tag, str)}, **dumped}

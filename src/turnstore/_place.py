@@ -20,7 +20,15 @@ from .messages import Format, Input, Message, format_named, plain_messages
 from .results import Appended, History, Stat, Turn, TurnPage
 from .window import Window, limit
 
-__all__ = ["DEFAULT_WINDOW", "Home", "Place", "Settings"]
+__all__ = [
+    "DEFAULT_WINDOW",
+    "Home",
+    "Place",
+    "Settings",
+    "check_turn_id",
+    "check_window",
+    "plain_meta",
+]
 
 DEFAULT_WINDOW = Window(messages=100)
 
@@ -64,7 +72,7 @@ class Settings:
                 f"{self.max_turn_messages}; nothing was written"
             )
             raise LimitError(msg)
-        payload = _element.encode(messages, _plain_meta(meta))
+        payload = _element.encode(messages, plain_meta(meta))
         if self.max_turn_bytes is not None and len(payload.data) > self.max_turn_bytes:
             msg = (
                 f"the turn has {len(payload.data)} bytes, and max_turn_bytes is "
@@ -168,10 +176,11 @@ class Place:
             msg = "trim() needs a limit: the messages or the turns to keep"
             raise TypeError(msg)
         # 0 is the one limit that keeps no turn; `window.limit` has no word for it.
-        if 0 in (messages, turns) and not isinstance(messages, bool):
+        nothing = [type(kept) is int and kept == 0 for kept in (messages, turns)]
+        limit("trim({})", None if nothing[0] else messages)
+        limit("trim(turns={})", None if nothing[1] else turns)
+        if any(nothing):
             return _history.clear(self._key)
-        limit("trim({})", messages)
-        limit("trim(turns={})", turns)
         return _history.trim(self._key, messages or 0, turns or 0)
 
     def clear(self) -> Flow[int]:
@@ -264,7 +273,8 @@ def required(name: str, value: int) -> int:
     return value
 
 
-def _plain_meta(meta: dict[str, Any]) -> dict[str, Any]:
+def plain_meta(meta: dict[str, Any]) -> dict[str, Any]:
+    """Copy what is kept beside the messages of a turn; refuse what is not JSON."""
     if not meta and isinstance(meta, dict):
         return meta
     if not isinstance(meta, dict):

@@ -12,8 +12,9 @@ from . import _io
 from ._calls import Flow
 from ._compose import Plan, compose
 from ._history import new_turn_id
-from ._place import Place, check_turn_id, check_window
+from ._place import Place, check_turn_id, check_window, plain_meta
 from .errors import (
+    ClosedError,
     ConflictError,
     SaveError,
     ServerError,
@@ -83,7 +84,7 @@ class _Turn:
     ) -> None:
         self.turn_id = new_turn_id() if turn_id is None else check_turn_id(turn_id)
         """The idempotency key: a save with the id of a saved turn writes nothing."""
-        self.meta: dict[str, Any] = dict(meta or {})
+        self.meta: dict[str, Any] = plain_meta({} if meta is None else meta)
         """What is stored of the turn beside its messages; may be added to until the save."""
         self.saved: Appended | None = None
         """What the save did; None until the turn is saved."""
@@ -132,8 +133,12 @@ class _Turn:
 
         Raises:
             TypeError, ValueError: It is not a message; it is not added.
+            RuntimeError: The turn was saved already; begin another one.
         """
         self._loaded()
+        if self.saved is not None:
+            msg = "the turn was saved already, and this reply would be lost; begin another turn"
+            raise RuntimeError(msg)
         messages = plain_messages(self._rules.answer(reply), self._rules, reply=True)
         self._replies += messages
         self._answer = reply if answer is None else answer
@@ -160,8 +165,12 @@ class _Turn:
 
     def _save(self) -> Flow[Appended | None]:
         """Append request and reply; once it is saved, answer what that did."""
+        self._loaded()
         if self.saved is not None:
             return self.saved
+        if not self._replies:
+            msg = "there is no reply yet, and a turn without one is not saved"
+            raise RuntimeError(msg)
         try:
             self.saved = yield from self._append()
         except ConflictError as error:
@@ -173,14 +182,17 @@ class _Turn:
                 reply=self._answer,
                 turn=self,
             ) from error
-        except TurnstoreError as error:
+        except Exception as error:  # whatever it is, the answer must not be lost
             if self.load_error is not None and isinstance(error, ServerError):
                 # The caller chose to go on without memory; there was none at either end.
                 log.warning("the turn was not saved: %s", error)
                 return None
-            msg = f"the model answered, but the turn was not saved: {error}"
-            raise SaveError(msg, reply=self._answer, turn=self) from error
+            raise self._unsaved(error) from error
         return self.saved
+
+    def _unsaved(self, error: Exception) -> SaveError:
+        msg = f"the model answered, but the turn was not saved: {error}"
+        return SaveError(msg, reply=self._answer, turn=self)
 
     def _append(self) -> Flow[Appended]:
         history, plan = self._loaded()
@@ -248,10 +260,14 @@ class PendingTurn(_Turn):
             server still does not answer.
 
         Raises:
-            SaveError: The server did not take it; the error carries the reply.
+            SaveError: It could not be saved; the error carries the reply.
+            RuntimeError: There is no reply yet.
             TurnConflictError: Another turn came first, under `on_conflict="reject"`.
         """
-        return self._run(self._save())
+        try:
+            return self._run(self._save())
+        except ClosedError as error:
+            raise self._unsaved(error) from error
 
 
 class AsyncPendingTurn(_Turn):
@@ -295,7 +311,11 @@ class AsyncPendingTurn(_Turn):
             server still does not answer.
 
         Raises:
-            SaveError: The server did not take it; the error carries the reply.
+            SaveError: It could not be saved; the error carries the reply.
+            RuntimeError: There is no reply yet.
             TurnConflictError: Another turn came first, under `on_conflict="reject"`.
         """
-        return await _io.unbroken(self._run(self._save()))
+        try:
+            return await _io.unbroken(self._run(self._save()))
+        except ClosedError as error:
+            raise self._unsaved(error) from error
