@@ -12,9 +12,10 @@ ARGV
   5  continues     int   0 or 1                            1 joins it to the newest turn
   6  count         int   >= 0                              messages; 0 writes nothing
   7  tokens        int   >= 0                              tokens of these messages
-  8  codec         text  empty or w                        w: JSON for the slow library
-  9  format        text  visible ASCII without " and \     whose JSON the messages are
-  10 payload       JSON  an array, or an array, an object  the messages, and the meta
+  8  counter       text  a name, or empty                  what counted the tokens
+  9  codec         text  empty or w                        w: JSON for the slow library
+  10 format        text  visible ASCII without " and \     whose JSON the messages are
+  11 payload       JSON  an array, or an array, an object  the messages, and the meta
 
 RETURNS {added, revision, turns, messages, tokens, dropped}
   added     int   1 stored now; 0 stored before under this turn id, or nothing to store
@@ -37,9 +38,10 @@ local expected = ARGV[4]
 local continues = ARGV[5] == "1"
 local count = tonumber(ARGV[6])
 local tokens = tonumber(ARGV[7])
-local codec = ARGV[8]
-local format = ARGV[9]
-local payload = ARGV[10]
+local counter = ARGV[8]
+local codec = ARGV[9]
+local format = ARGV[10]
+local payload = ARGV[11]
 
 local head, refusal = read_head(turns)
 if refusal then
@@ -82,8 +84,8 @@ end
 local time = redis.call("TIME")
 local time_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local element = codec .. string.format(
-  '[1,%d,%d,%d,%d,%d,%d,"%s","%s",',
-  head.no, head.turn, head.messages, head.tokens, time_ms, count, format, turn_id
+  '[1,%d,%d,%d,%d,%d,%d,"%s","%s","%s",',
+  head.no, head.turn, head.messages, head.tokens, time_ms, count, format, turn_id, counter
 ) .. payload .. "]"
 if created then
   redis.call("RPUSH", turns, head_text(head), element)

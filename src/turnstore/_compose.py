@@ -112,7 +112,7 @@ def _groups(history: History, rules: Format, on_other_format: str) -> list[_Grou
             messages = _as_text(messages, element.format, rules, on_other_format)
         # Tool results that were appended as a turn of their own still belong to the calls.
         answers = bool(groups) and not groups[-1].waiting.isdisjoint(
-            result for message in messages for result in rules.results(message)
+            _answered_from_outside(messages, rules)
         )
         if not (groups and (element.turn == turn or answers)):
             groups.append(_Group())

@@ -2,7 +2,7 @@
 
 ::
 
-    [1,<no>,<turn>,<messages>,<tokens>,<time_ms>,<count>,"<format>","<turn_id>",[…],{…}]
+    [1,<no>,<turn>,<messages>,<tokens>,<time_ms>,<count>,"<format>","<turn_id>","<counter>",[…],{…}]
 
 - `1` is the format number of this layout.
 - `no`: the ordinal of this element in its conversation, from 1, contiguous.
@@ -12,6 +12,7 @@
 - `count`: the messages in this element.
 - `format`: whose JSON the messages are, such as `openai.chat`.
 - `turn_id`: the idempotency key of the append.
+- `counter`: the name of what counted the tokens; empty where nothing did.
 - The messages, and where something is known of the turn an object of it.
 
 Scripts write the header and read nothing behind it. Since each element is JSON, a whole
@@ -62,6 +63,7 @@ class Element(NamedTuple):
     message_count: int
     format: str
     turn_id: str
+    counter: str
     messages: list[dict[str, Any]]
     meta: dict[str, Any] = {}  # noqa: RUF012 - never changed; a turn gets a copy
 
@@ -74,7 +76,7 @@ class Element(NamedTuple):
 _MESSAGES = Element._fields.index("messages")
 
 # What each field is made of; the meta may be missing.
-_TYPES = (int, int, int, int, int, int, int, str, str, list, dict)
+_TYPES = (int, int, int, int, int, int, int, str, str, str, list, dict)
 
 
 class Payload(NamedTuple):

@@ -7,7 +7,6 @@ or task. Every function takes the key and answers a flow that `_io` runs.
 from __future__ import annotations
 
 import secrets
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -17,12 +16,12 @@ from typing import Any, NamedTuple
 from . import _element, _scripts
 from ._calls import Call, Flow
 from ._element import Element, Row
+from ._windowing import Counter, Density, start_of
 from .errors import ConflictError, CorruptTurnError, FormatError
 from .results import EMPTY, Appended, History, Stat, Turn, TurnPage, time_of, turns_of
 from .window import Window
 
 __all__ = [
-    "Density",
     "Draft",
     "append",
     "clear",
@@ -38,11 +37,6 @@ __all__ = [
 
 _REWIND_TRIES = 5
 
-# Where these stand in a row; the search for a window's start looks at rows alone.
-_TURN, _TOTAL_MESSAGES, _COUNT = map(
-    Element._fields.index, ("turn", "total_messages", "message_count")
-)
-
 
 class Draft(NamedTuple):
     """A turn that is ready to be appended: checked, counted and serialised."""
@@ -51,6 +45,7 @@ class Draft(NamedTuple):
     format: str
     message_count: int
     tokens: int
+    counter: str
     payload: _element.Payload
 
 
@@ -77,6 +72,7 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
         "continues": int(continues),
         "count": draft.message_count,
         "tokens": draft.tokens,
+        "counter": draft.counter,
         "codec": draft.payload.codec,
         "format": draft.format,
         "payload": draft.payload.data,
@@ -86,7 +82,9 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
     return appended
 
 
-def read(key: bytes, window: Window, density: Density) -> Flow[History]:
+def read(
+    key: bytes, window: Window, density: Density, counter: Counter | None = None
+) -> Flow[History]:
     """Read the newest turns that fit a window: one call, seldom a second one.
 
     The list is read by position, so how many elements hold the window has to be known
@@ -103,16 +101,15 @@ def read(key: bytes, window: Window, density: Density) -> Flow[History]:
             msg = f"read of {key.decode()}: the list does not begin with a head of ours"
             raise CorruptTurnError(msg)
         rows = _parse(key, raws)
-        start = _start(rows, window)
+        tokens_before = _element.head_tokens_before(head) if head is not None else None
+        start = start_of(rows, tokens_before, window, counter)
         if head is not None or start > 0 or not rows:
             break
         wanted *= 2
     density.learn(rows)
     if start > 0:
         tokens_before = Element(*rows[start - 1]).total_tokens
-    else:
-        tokens_before = _element.head_tokens_before(head) if head is not None else 0
-    return History(rows[start:], tokens_before, has_older=start > 0)
+    return History(rows[start:], tokens_before or 0, has_older=start > 0)
 
 
 def page(key: bytes, limit: int, before: int | None) -> Flow[TurnPage]:
@@ -198,76 +195,12 @@ def fork(source: bytes, target: bytes, upto: int | None, ttl_ms: int) -> Flow[in
     return last.turn - first.turn + 1
 
 
-class Density:
-    """How many messages an element holds, at the least, as lately seen.
-
-    Shared by the conversations of a store. It only spares bytes on the wire: a wrong
-    value costs a second call or a larger reply, never a wrong answer, so that threads
-    may change it at the same time.
-    """
-
-    __slots__ = ("_messages",)
-
-    def __init__(self) -> None:
-        self._messages = 0.0  # nothing seen
-
-    def elements(self, window: Window) -> int:
-        """Estimate how many elements hold a window and one more; 0 means all."""
-        counts = []
-        if window.turns is not None:
-            counts.append(window.turns)
-        if window.messages is not None:
-            counts.append(int(window.messages / max(1.0, self._messages)) + 1)
-        return min(counts) + 1 if counts else 0
-
-    def learn(self, rows: list[Row]) -> None:
-        """Take note of what was read; falls at once and rises slowly."""
-        if rows:
-            first, last = Element(*rows[0]), Element(*rows[-1])
-            seen = (last.total_messages - first.total_messages + first.message_count) / len(rows)
-            self._messages = min(seen, self._messages * 1.1) or seen
-
-
 class _Found(NamedTuple):
     revision: str
     previous: str
     tokens_before: int
     elements: list[Element]
     raws: list[bytes]
-
-
-def _start(rows: list[Row], window: Window) -> int:
-    """Find where a window begins in elements of which the last is the newest.
-
-    At 0 the turn there may have earlier pieces that were not read.
-    """
-    if not rows or (window.turns is None and window.messages is None):
-        return 0
-    newest = Element(*rows[-1])
-    first_turn = newest.turn - window.turns + 1 if window.turns is not None else 0
-    messages_before = newest.total_messages - window.messages if window.messages is not None else 0
-
-    def fits(row: Row) -> bool:
-        turn: int = row[_TURN]
-        before: int = row[_TOTAL_MESSAGES] - row[_COUNT]
-        return turn >= first_turn and before >= messages_before
-
-    def turn_at(index: int) -> int:
-        turn: int = rows[index][_TURN]
-        return turn
-
-    # Both limits are monotonous along the list, so that a bisection finds the element.
-    start = bisect_left(rows, x=True, key=fits)
-    if start == len(rows) or turn_at(start) == newest.turn:
-        # The newest turn stays whole, however large it is.
-        start = min(start, len(rows) - 1)
-        while start > 0 and turn_at(start - 1) == newest.turn:
-            start -= 1
-    elif start > 0:
-        # Not from inside a turn, the rest of which does not fit: on to the next one.
-        while turn_at(start - 1) == turn_at(start):
-            start += 1
-    return start
 
 
 def _parse(key: bytes, raws: list[bytes]) -> list[Row]:

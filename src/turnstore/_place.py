@@ -14,7 +14,9 @@ from typing import Any
 
 from . import _element, _history, _json, _keys
 from ._calls import Flow
-from ._history import Density, Draft
+from ._history import Draft
+from ._windowing import Density
+from .context.tokens import TokenCounter, token_counter
 from .errors import LimitError
 from .messages import Format, Input, Message, format_named, plain_messages
 from .results import Appended, History, Stat, Turn, TurnPage
@@ -46,18 +48,20 @@ class Settings:
     ttl: timedelta | None
     max_turn_messages: int | None
     max_turn_bytes: int | None
-    count_tokens: Callable[[Message], int] | None
+    count_tokens: str | Callable[[Message], int] | TokenCounter | None
 
     def __post_init__(self) -> None:
         for name in ("max_messages", "max_turn_messages", "max_turn_bytes"):
             limit(f"{name}={{}}", getattr(self, name))
         milliseconds(self.ttl)
-        if self.count_tokens is not None and not callable(self.count_tokens):
-            msg = f"count_tokens is a callable, not {type(self.count_tokens).__name__}"
-            raise TypeError(msg)
 
     def draft(
-        self, messages: list[Message], turn_id: str | None, rules: Format, meta: dict[str, Any]
+        self,
+        messages: list[Message],
+        turn_id: str | None,
+        rules: Format,
+        meta: dict[str, Any],
+        counter: TokenCounter | None,
     ) -> Draft:
         """Count and serialise the messages of a turn.
 
@@ -79,25 +83,14 @@ class Settings:
                 f"{self.max_turn_bytes}; nothing was written"
             )
             raise LimitError(msg)
-        return Draft(turn_id, rules.name, len(messages), self._tokens(messages), payload)
-
-    def _tokens(self, messages: list[Message]) -> int:
-        if self.count_tokens is None:
-            return 0
-        total = 0
-        for message in messages:
-            count = self.count_tokens(message)
-            if not isinstance(count, int) or count < 0:
-                msg = f"count_tokens answered {count!r}; a count is a whole number from 0"
-                raise ValueError(msg)
-            total += count
-        return total
+        tokens, name = (counter.total(messages), counter.name) if counter else (0, "")
+        return Draft(turn_id, rules.name, len(messages), tokens, name, payload)
 
 
 class Home:
     """A store without its connection: names, settings, and what its reads have learnt."""
 
-    __slots__ = ("_prefix", "_secret", "_store", "density", "settings")
+    __slots__ = ("_prefix", "_secret", "_store", "counter", "density", "settings")
 
     def __init__(self, name: str, prefix: str, secret: bytes | None, settings: Settings) -> None:
         self._prefix = _keys.check_prefix(prefix)
@@ -105,6 +98,11 @@ class Home:
         self._store = _keys.store_digest(name, self._secret)
         self.settings = settings
         self.density = Density()
+        self.counter: TokenCounter | None = None
+        """What counts tokens: what the settings say, or from the first limit of tokens on,
+        the default."""
+        if settings.count_tokens is not None:
+            self.counter = token_counter(settings.count_tokens)
 
     def place(self, identifier: str) -> Place:
         """Find the place of a conversation by its id."""
@@ -144,8 +142,14 @@ class Place:
         """Append what a caller gave."""
         rules = format_named(format)
         plain = plain_messages(messages, rules)
-        draft = self.settings.draft(plain, turn_id, rules, meta or {})
+        draft = self.draft(plain, turn_id, rules, meta or {})
         return self.append_draft(draft, expected_revision, continues=continues)
+
+    def draft(
+        self, messages: list[Message], turn_id: str | None, rules: Format, meta: dict[str, Any]
+    ) -> Draft:
+        """Count and serialise the messages of a turn; see `Settings.draft`."""
+        return self.settings.draft(messages, turn_id, rules, meta, self._home.counter)
 
     def append_draft(
         self, draft: Draft, expected_revision: str | None = None, *, continues: bool = False
@@ -162,7 +166,11 @@ class Place:
 
     def read(self, window: Window | None) -> Flow[History]:
         """Read the newest turns that fit."""
-        return _history.read(self._key, check_window(window), self._home.density)
+        window = check_window(window)
+        home = self._home
+        if window.tokens is not None and home.counter is None:
+            home.counter = token_counter(None)
+        return _history.read(self._key, window, home.density, home.counter)
 
     def turns(self, limit_: int, before: int | None) -> Flow[TurnPage]:
         """Read a page of turns."""

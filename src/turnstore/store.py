@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 from . import _io
 from ._calls import Flow
 from ._place import Home, Settings
+from .context.tokens import TokenCounter
 from .conversation import Conversation
 from .errors import ClosedError
 from .messages import Message
@@ -39,8 +40,10 @@ class Store:
             Reads do not renew it.
         max_turn_messages: Messages that one append may hold; None sets no limit.
         max_turn_bytes: Bytes of JSON that one append may hold; None sets no limit.
-        count_tokens: Counts the tokens of a message, once, when it is appended. Without
-            it, tokens are 0.
+        count_tokens: What counts the tokens of a message, once, when it is appended: the
+            name of an encoding or a model, for tiktoken, or a function of a message.
+            Without it, nothing is counted until a window limits tokens; `cl100k_base`
+            counts from then on.
 
     Raises:
         TypeError, ValueError: An argument is of no use; nothing was sent.
@@ -65,7 +68,7 @@ class Store:
         ttl: timedelta | None = timedelta(days=1),
         max_turn_messages: int | None = 1000,
         max_turn_bytes: int | None = 16 * 1024 * 1024,
-        count_tokens: Callable[[Message], int] | None = None,
+        count_tokens: str | Callable[[Message], int] | TokenCounter | None = None,
     ) -> None:
         _io.check_client(client, asynchronous=False)
         settings = Settings(

@@ -215,7 +215,7 @@ class _Turn:
         return (yield from self._place.append_draft(self._draft(plan.continued + self.new)))
 
     def _draft(self, messages: list[Message]) -> Any:
-        return self._place.settings.draft(messages, self.turn_id, self._rules, self.meta)
+        return self._place.draft(messages, self.turn_id, self._rules, self.meta)
 
 
 class PendingTurn(_Turn):

@@ -77,9 +77,9 @@ def _head(line: bytes) -> Head:
 
 
 def _piece(element: bytes) -> Piece:
-    version, no, turn, messages, tokens, _, count, format_, id_, stored, *_ = json.loads(
-        element.removeprefix(b"w")
-    )
+    row = json.loads(element.removeprefix(b"w"))
+    version, no, turn, messages, tokens, _, count, format_, id_, _counter, *rest = row
+    stored = next(field for field in rest if isinstance(field, list))
     assert version == 1
     assert len(stored) == count, "the header's count is not that of the messages"
     contents = tuple(message["content"] for message in stored)

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 from turnstore import _io
 from turnstore._calls import Flow
 from turnstore._place import Home, Settings
+from turnstore.context.tokens import TokenCounter
 from turnstore.errors import ClosedError
 from turnstore.messages import Message
 
@@ -40,8 +41,10 @@ class AsyncStore:
             Reads do not renew it.
         max_turn_messages: Messages that one append may hold; None sets no limit.
         max_turn_bytes: Bytes of JSON that one append may hold; None sets no limit.
-        count_tokens: Counts the tokens of a message, once, when it is appended. Without
-            it, tokens are 0.
+        count_tokens: What counts the tokens of a message, once, when it is appended: the
+            name of an encoding or a model, for tiktoken, or a function of a message.
+            Without it, nothing is counted until a window limits tokens; `cl100k_base`
+            counts from then on.
 
     Raises:
         TypeError, ValueError: An argument is of no use; nothing was sent.
@@ -66,7 +69,7 @@ class AsyncStore:
         ttl: timedelta | None = timedelta(days=1),
         max_turn_messages: int | None = 1000,
         max_turn_bytes: int | None = 16 * 1024 * 1024,
-        count_tokens: Callable[[Message], int] | None = None,
+        count_tokens: str | Callable[[Message], int] | TokenCounter | None = None,
     ) -> None:
         _io.check_client(client, asynchronous=True)
         settings = Settings(

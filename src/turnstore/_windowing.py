@@ -1,0 +1,161 @@
+"""Find where a window begins: by the running totals that are stored with each element."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from typing import Protocol
+
+from ._element import Element, Row
+from .messages import Message
+from .window import Window
+
+__all__ = ["Counter", "Density", "start_of"]
+
+log = logging.getLogger("turnstore")
+
+# Where these stand in a row; the search looks at rows alone, some of them many times.
+_TURN, _TOTAL_MESSAGES, _TOTAL_TOKENS, _COUNT, _COUNTER, _MESSAGES = map(
+    Element._fields.index,
+    ("turn", "total_messages", "total_tokens", "message_count", "counter", "messages"),
+)
+
+# More elements than any list has, and less than LRANGE takes.
+_ALL = 1 << 40
+
+# What a message is taken for until one was read; smaller ones cost a second call.
+_TOKENS_GUESSED = 50.0
+
+
+class Counter(Protocol):
+    """Counts tokens, under a name that is stored with what it counted."""
+
+    @property
+    def name(self) -> str:
+        """The name of the count."""
+        ...
+
+    def __call__(self, message: Message) -> int:
+        """Count one message."""
+        ...
+
+
+def start_of(
+    rows: list[Row], tokens_before: int | None, window: Window, counter: Counter | None
+) -> int:
+    """Find the index at which a window begins.
+
+    Args:
+        rows: Elements, of which the last is the newest.
+        tokens_before: The running total before the first of them; None where elements
+            before it were not read.
+        window: The limits, all of which hold.
+        counter: Counts what another counter counted; needed for a limit of tokens.
+
+    Returns:
+        The index. At 0, where elements before were not read, the window may begin among
+        those.
+    """
+    if not rows or (window.turns is None and window.messages is None and window.tokens is None):
+        return 0
+    newest: Element = Element(*rows[-1])
+    first_turn = window.dropped(newest.turn, window.turns) + 1
+    messages_before = window.dropped(newest.total_messages, window.messages)
+    totals_before = window.dropped(newest.total_tokens, window.tokens)
+
+    def fits(index: int) -> bool:
+        row = rows[index]
+        if row[_TURN] < first_turn or row[_TOTAL_MESSAGES] - row[_COUNT] < messages_before:
+            return False
+        before = rows[index - 1][_TOTAL_TOKENS] if index else tokens_before
+        return bool(window.tokens is None or before is None or before >= totals_before)
+
+    # All limits are monotonous along the list, so that a bisection finds the element.
+    start = bisect_left(range(len(rows)), x=True, key=fits)
+    if window.tokens is not None and counter is not None:
+        start = _recounted(rows, tokens_before, start, window, window.tokens, counter)
+    return _whole_turns(rows, start)
+
+
+def _whole_turns(rows: list[Row], start: int) -> int:
+    """Move a start that lies inside a turn to the beginning of one."""
+    newest = rows[-1][_TURN]
+    if start == len(rows) or rows[start][_TURN] == newest:
+        # The newest turn stays whole, however large it is.
+        start = min(start, len(rows) - 1)
+        while start > 0 and rows[start - 1][_TURN] == newest:
+            start -= 1
+    elif start > 0:
+        # The rest of this turn does not fit: on to the next one.
+        while rows[start - 1][_TURN] == rows[start][_TURN]:
+            start += 1
+    return start
+
+
+def _recounted(  # noqa: PLR0913, PLR0917 - one window, and what is known of it
+    rows: list[Row],
+    tokens_before: int | None,
+    start: int,
+    window: Window,
+    tokens: int,
+    counter: Counter,
+) -> int:
+    """Find the start by counting, where elements in or just before it were counted otherwise."""
+    if {row[_COUNTER] for row in rows[max(start - 1, 0) :]} == {counter.name}:
+        return start
+    log.warning(
+        "tokens are counted on reading: the messages were stored with another counter than %s, or "
+        "with none. Give the store count_tokens=%r, so that they are counted once",
+        counter.name,
+        counter.name,
+    )
+    by_count = Window(window.turns, window.messages)
+    start = start_of(rows, tokens_before, by_count, None)
+    spent = 0
+    for index in range(len(rows) - 1, start - 1, -1):
+        spent += sum(map(counter, rows[index][_MESSAGES]))
+        if spent > tokens:
+            return index + 1
+    return start
+
+
+class Density:
+    """How much an element holds, at the least, as lately seen.
+
+    Shared by the conversations of a store. It only spares bytes on the wire: a wrong
+    value costs a second call or a larger reply, never a wrong answer, so that threads
+    may change it at the same time.
+    """
+
+    __slots__ = ("_messages", "_tokens")
+
+    def __init__(self) -> None:
+        self._messages = 0.0  # nothing seen
+        self._tokens = 0.0
+
+    def elements(self, window: Window) -> int:
+        """Estimate how many elements hold a window and one more; 0 means all."""
+        counts: list[float] = []
+        if window.turns is not None:
+            counts.append(window.turns)
+        if window.messages is not None:
+            counts.append(window.messages / max(1.0, self._messages) + 1)
+        if window.tokens is not None:
+            counts.append(window.tokens / (self._tokens or _TOKENS_GUESSED) + 1)
+        return min(int(min(counts)) + 1, _ALL) if counts else 0
+
+    def learn(self, rows: list[Row]) -> None:
+        """Take note of what was read; falls at once and rises slowly."""
+        if not rows:
+            return
+        first, last = Element(*rows[0]), Element(*rows[-1])
+        messages = last.total_messages - first.total_messages + first.message_count
+        self._messages = _lower(self._messages, messages / len(rows))
+        if len(rows) > 1:
+            self._tokens = _lower(
+                self._tokens, (last.total_tokens - first.total_tokens) / (len(rows) - 1)
+            )
+
+
+def _lower(known: float, seen: float) -> float:
+    return min(seen, known * 1.1) or seen
