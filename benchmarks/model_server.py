@@ -58,7 +58,7 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
                 if line.startswith(b"content-length")
             )
             body = await reader.readexactly(length)
-            writer.write(stream if b'"stream":true' in body.replace(b" ", b"")[-200:] else whole)
+            writer.write(stream if b'"stream":true' in body else whole)
             await writer.drain()
     writer.close()
 

@@ -3,12 +3,15 @@
 A *floor* is the least that any store of messages could do on Redis:
 - `raw`: RPUSH of bytes that lie ready, LRANGE that leaves them bytes;
 - `ideal`: orjson.dumps and one EVALSHA (RPUSH, LTRIM, PEXPIRE), LRANGE and orjson.loads of each.
+- `with a head`: an append that also knows a turn that it has stored before, counts turns and
+  messages, and notes the time: no less can be safe to repeat. The other two store it twice.
 """
 
 # ruff: noqa: D102 (subjects.Subject says what the methods do)
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -27,6 +30,20 @@ redis.call('RPUSH', KEYS[1], unpack(ARGV, 3))
 redis.call('LTRIM', KEYS[1], -tonumber(ARGV[1]), -1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1
+"""
+
+
+HEAD_SCRIPT = """
+local number, messages, ids =
+  string.match(redis.call('LINDEX', KEYS[1], 0), '^(%d+) (%d+) (.+)$')
+if string.find(ids, ARGV[1], 1, true) then return 0 end
+number, messages = number + 1, messages + ARGV[3]
+local time = redis.call('TIME')
+local header = number .. ' ' .. messages .. ' '
+redis.call('RPUSH', KEYS[1], header .. time[1] .. time[2] .. ' ' .. ARGV[1] .. ' ' .. ARGV[4])
+redis.call('LSET', KEYS[1], 0, header .. string.sub(ids, 13) .. ' ' .. ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return number
 """
 
 
@@ -146,10 +163,11 @@ class Ideal(_Floor):
     """orjson and one EVALSHA; LRANGE and orjson of each."""
 
     name = "floor ideal"
+    script = SCRIPT
 
     def __init__(self, url: str, limit: int = NO_LIMIT) -> None:
         super().__init__(url, limit)
-        self.sha: Any = self.filler.script_load(SCRIPT)
+        self.sha: Any = self.filler.script_load(self.script)
 
     def append(self, key: str, turn: Any) -> Any:
         dumps = orjson.dumps
@@ -170,6 +188,28 @@ class IdealAsync(Ideal):
         return [loads(item) for item in await self.client.lrange(key, -count, -1)]
 
 
+class WithHead(Ideal):
+    """The least that knows a turn by its id, and how much is stored: a head before the turns."""
+
+    name = "floor with a head"
+    script = HEAD_SCRIPT
+
+    def append(self, key: str, turn: Any) -> Any:
+        turn_id = secrets.token_urlsafe(8)
+        return self.client.evalsha(self.sha, 1, key, turn_id, TTL_MS, len(turn), orjson.dumps(turn))
+
+    def fill(self, key: str, turns: list[Any]) -> Any:
+        self.filler.rpush(key, b"0 0 " + b"-" * 16 * 12)
+        self._put(key, [orjson.dumps(turn) for turn in turns])
+        return _done() if self.kind == "async" else None
+
+
+class WithHeadAsync(WithHead):
+    """The same on redis.asyncio."""
+
+    kind = "async"
+
+
 class _Ours(Subject):
     name = "turnstore"
 
@@ -177,7 +217,8 @@ class _Ours(Subject):
         import turnstore  # noqa: PLC0415 (a peer's environment may lack what it needs)
 
         super().__init__(url, limit)
-        self.window = turnstore.Window
+        self.windows = {count: turnstore.Window(messages=count) for count in (50, 100)}
+        self.all = turnstore.Window()
         self.filler = turnstore.Store.from_url(url, name="bench", max_messages=limit)
         self.store: Any = (
             self.filler
@@ -210,11 +251,10 @@ class _Ours(Subject):
         return self.handle(key).append(turn)
 
     def read(self, key: str, count: int) -> Any:
-        return self.handle(key).read(self.window(messages=count))
+        return self.handle(key).read(self.windows[count])
 
     def texts(self, key: str) -> Any:
-        window = self.window(messages=None)
-        found = [message["content"] for message in self.filler.conversation(key).read(window)]
+        found = [message["content"] for message in self.filler.conversation(key).read(self.all)]
         return _done(found) if self.kind == "async" else found
 
 
@@ -222,7 +262,7 @@ class Ours(_Ours):
     """turnstore.Store."""
 
     def turn(self, key: str, count: int, turn: Any) -> Any:
-        with self.handle(key).turn(turn[:1], window=self.window(messages=count)) as pending:
+        with self.handle(key).turn(turn[:1], window=self.windows[count]) as pending:
             pending.reply(turn[1:])
 
     def close(self) -> Any:
@@ -236,8 +276,7 @@ class OursAsync(_Ours):
     kind = "async"
 
     async def turn(self, key: str, count: int, turn: Any) -> Any:
-        window = self.window(messages=count)
-        async with self.handle(key).turn(turn[:1], window=window) as pending:
+        async with self.handle(key).turn(turn[:1], window=self.windows[count]) as pending:
             pending.reply(turn[1:])
 
     async def close(self) -> Any:
@@ -258,6 +297,7 @@ class OursByHand(Ours):
 
 
 FLOORS: dict[Kind, list[type[Subject]]] = {"sync": [Raw, Ideal], "async": [RawAsync, IdealAsync]}
+WITH_HEAD: dict[Kind, type[Subject]] = {"sync": WithHead, "async": WithHeadAsync}
 OURS: dict[Kind, type[Subject]] = {"sync": Ours, "async": OursAsync}
 
 

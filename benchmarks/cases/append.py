@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from context import Context, Filled
 from harness import Go
-from subjects import NO_LIMIT
+from subjects import NO_LIMIT, WITH_HEAD
 
 if TYPE_CHECKING:
     from subjects import Subject
@@ -28,7 +28,10 @@ def measure(context: Context) -> list[dict[str, Any]]:
 
 
 def _at(context: Context, case: str, count: int, limit: int) -> list[dict[str, Any]]:
-    subjects = [kind(context.url, limit) for kind in context.types if kind.appends]
+    types = [kind for kind in context.types if kind.appends]
+    if context.peer is None and limit == NO_LIMIT:
+        types.insert(2, WITH_HEAD[context.kind])
+    subjects = [kind(context.url, limit) for kind in types]
     gos = [_go(context, case, subject, count) for subject in subjects]
     found = context.time(case, gos, stored=count)
     for subject in subjects:

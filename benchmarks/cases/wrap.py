@@ -2,8 +2,9 @@
 
 `bare SDK call` sends the newest 50 messages and a new one, kept in memory. `by hand` reads them
 from Redis at the ideal floor, makes the same call, and stores question and answer at the ideal
-floor: the call plus the two round trips. turnstore wraps the client anew for each call, as a web
-handler would.
+floor: the call plus the two round trips. `by hand, past` hands the messages over in `extra_body`,
+past the SDK's walk over every one of them, which takes longer than all the rest; turnstore does
+the same. It wraps the client anew for each call, as a web handler would.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import mix
 import subjects
@@ -23,6 +24,7 @@ from harness import Go
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+Ask: TypeAlias = "Callable[..., Any]"
 NEWEST = 50
 STORED = 200
 _BATCH = 50
@@ -50,22 +52,29 @@ def _calls(context: Context, case: str, client: Any, *, stream: bool) -> list[di
     ideal = subjects.FLOORS[context.kind][1](context.url)
     floor = Filled(context, ideal, f"{case}_floor", STORED, context.effort.inner)
     floor.room = context.effort.inner
+    past = Filled(context, ideal, f"{case}_past", STORED, context.effort.inner)
+    past.room = context.effort.inner
     history = mix.flat(mix.conversation(STORED))[-NEWEST:]
     gos = [
         Go("bare SDK call", lambda i: ask(client, [*history, floor.fresh[i][0]])),
         Go("by hand", _by_hand(context, ask, client, floor), floor.renew),
+        Go("by hand, past", _by_hand(context, ask, client, past, past=True), past.renew),
     ]
     opened = [ideal]
     if subjects.ours_is_there():
         ours: Any = subjects.OURS[context.kind](context.url)
         filled = Filled(context, ours, f"{case}_ours", STORED, context.effort.inner)
         filled.room = context.effort.inner
-        window = ours.window(messages=NEWEST)
+        window = ours.windows[NEWEST]
 
         def wrapped(index: int) -> Any:
             remembering = ours.store.conversation(filled.key).wrap(client, window=window)
             return ask(remembering, [filled.fresh[index][0]])
 
+        context.do(wrapped(0))
+        kept = context.do(ours.texts(filled.key))
+        if len(kept) != STORED + 2:
+            raise AssertionError(f"one call left {len(kept)} messages where {STORED} were")
         gos.append(Go("turnstore", wrapped, filled.renew))
         opened.append(ours)
     found = context.time(case, gos, stored=STORED)
@@ -74,37 +83,44 @@ def _calls(context: Context, case: str, client: Any, *, stream: bool) -> list[di
     return found
 
 
-def _asker(context: Context, *, stream: bool) -> Callable[[Any, list[Any]], Any]:
-    def ask(client: Any, messages: list[Any]) -> Any:
-        create = client.chat.completions.create
-        if not stream:
-            return create(model="bench", messages=messages).choices[0].message.content
-        chunks = create(model="bench", messages=messages, stream=True)
-        return "".join(c.choices[0].delta.content or "" for c in chunks)
+def _asker(context: Context, *, stream: bool) -> Ask:
+    more: dict[str, Any] = {"model": "bench", "stream": True} if stream else {"model": "bench"}
 
-    async def ask_async(client: Any, messages: list[Any]) -> Any:
-        create = client.chat.completions.create
+    def ask(client: Any, messages: list[Any], *, past: bool = False) -> Any:
+        answer = client.chat.completions.create(**more, **_sent(messages, past=past))
         if not stream:
-            return (await create(model="bench", messages=messages)).choices[0].message.content
-        chunks = await create(model="bench", messages=messages, stream=True)
-        return "".join([c.choices[0].delta.content or "" async for c in chunks])
+            return answer.choices[0].message.content
+        return "".join(c.choices[0].delta.content or "" for c in answer)
+
+    async def ask_async(client: Any, messages: list[Any], *, past: bool = False) -> Any:
+        answer = await client.chat.completions.create(**more, **_sent(messages, past=past))
+        if not stream:
+            return answer.choices[0].message.content
+        return "".join([c.choices[0].delta.content or "" async for c in answer])
 
     return ask_async if context.kind == "async" else ask
 
 
+def _sent(messages: list[Any], *, past: bool) -> dict[str, Any]:
+    """The messages as an argument, or, past the SDK's walk over each of them, in `extra_body`."""
+    return (
+        {"messages": [], "extra_body": {"messages": messages}} if past else {"messages": messages}
+    )
+
+
 def _by_hand(
-    context: Context, ask: Callable[[Any, list[Any]], Any], client: Any, floor: Filled
+    context: Context, ask: Ask, client: Any, floor: Filled, *, past: bool = False
 ) -> Callable[[int], Any]:
     subject = floor.subject
 
     def call(index: int) -> None:
         question = floor.fresh[index][0]
-        answer = ask(client, [*subject.read(floor.key, NEWEST), question])
+        answer = ask(client, [*subject.read(floor.key, NEWEST), question], past=past)
         subject.append(floor.key, [question, {"role": "assistant", "content": answer}])
 
     async def call_async(index: int) -> None:
         question = floor.fresh[index][0]
-        answer = await ask(client, [*await subject.read(floor.key, NEWEST), question])
+        answer = await ask(client, [*await subject.read(floor.key, NEWEST), question], past=past)
         await subject.append(floor.key, [question, {"role": "assistant", "content": answer}])
 
     return call_async if context.kind == "async" else call
