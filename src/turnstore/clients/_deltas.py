@@ -30,8 +30,9 @@ _ATOMS: Final = frozenset(
 )
 # Said again as it changes: the newest word counts.
 _LATEST: Final = frozenset({"status", "phase", "channel"})
-# Parts of a text that a server sends as a list, cut anywhere (Mistral's thinking).
-_TEXT_PARTS: Final = frozenset({"text", "thinking"})
+# Texts that a server sends as lists of parts, cut anywhere (Mistral's thinking).
+_TEXT_LISTS: Final = ("content", "thinking")
+_TEXT_PARTS: Final = ("text", "thinking")
 
 
 def merge(into: Json, delta: Json) -> Json:
@@ -216,17 +217,17 @@ def _merged_list(key: str, old: object, new: list[Any]) -> object:
 
 def _continued(key: str, items: list[Any], item: Json) -> Json | None:
     """The element that `item` goes on with, by its number or as a part of a text; mostly none."""
-    by_number = isinstance(item.get("index"), int)
-    for old in reversed([as_dict(element) for element in items]):
-        if any(old.get(k) and item.get(k) and old[k] != item[k] for k in ("type", "id")):
-            same = False
-        elif by_number:
-            same = old.get("index") == item["index"]
-        else:
-            same = key in {"content", "thinking"} and item.get("type") in _TEXT_PARTS
-        if same or not by_number:
-            return old if same else None
-    return None
+    index, kind = item.get("index"), item.get("type")
+    if isinstance(index, int):
+        near = [old for old in items if is_dict(old) and old.get("index") == index]
+        return next((old for old in reversed(near) if not _differ(old, item)), None)
+    last = as_dict(items[-1]) if items else {}
+    is_text = key in _TEXT_LISTS and kind in _TEXT_PARTS and kind == last.get("type")
+    return last if is_text else None
+
+
+def _differ(old: Json, item: Json) -> bool:
+    return any(old.get(k) and item.get(k) and old[k] != item[k] for k in ("type", "id"))
 
 
 def _is_object(text: str) -> bool:

@@ -109,7 +109,7 @@ class Chat(Endpoint):
             unfit = "the provider did not say that it was finished"
         elif message.get("refusal"):
             unfit = "the model refused"
-        elif reason in _FAILED or (reason == "length" and message.get("tool_calls")):
+        elif str(reason) in _FAILED or (reason == "length" and message.get("tool_calls")):
             unfit = f"the finish reason is {reason}"
         return Answer([message], _meta(reply, reason), unfit)
 
