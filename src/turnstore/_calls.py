@@ -1,8 +1,9 @@
 """An operation as a value: what is sent, and how its reply is read.
 
-Nothing here talks to Redis. A `Call` is one command; a `Flow` is an operation of one or
-several calls: a generator that yields a call and is sent back what the call read, or has
-the call's error thrown into it. `_io` holds the two loops, sync and async, that run it.
+Nothing here talks to Redis. A `Call` is one command, an `Ask` is one question to a function
+of the caller's. A `Flow` is an operation of one or several of them: a generator that yields
+one and is sent back its result, or has its error thrown into it. `_io` holds the two loops,
+sync and async, that run it.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ._scripts import Script
 
-__all__ = ["Call", "Flow"]
+__all__ = ["Ask", "Call", "Flow"]
 
 R = TypeVar("R")
 
-Flow: TypeAlias = Generator["Call", Any, R]
+Flow: TypeAlias = Generator["Call | Ask", Any, R]
 
 
 class Call(NamedTuple):
@@ -40,3 +41,21 @@ class Call(NamedTuple):
     writes: bool
     read: Callable[[Any], Any]
     expected: str | None = None
+
+
+class Ask(NamedTuple):
+    """One question to a function that the caller gave: a model, an embedder, a search.
+
+    On an async store the function may be async; a sync one runs in a thread there, so that
+    it does not hold up the event loop. On a sync store it has to be sync.
+
+    Attributes:
+        function: The caller's function.
+        arguments: What it is given.
+        deadline: Seconds after which `TimeoutError` is raised; None waits. A sync function
+            cannot be stopped: its thread runs on, and its result is thrown away.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    deadline: float | None = None

@@ -8,9 +8,12 @@ server does not know it), and which of our errors stands for which of redis-py's
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import inspect
 import logging
 import re
 from collections.abc import Awaitable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
 
 import redis
@@ -21,7 +24,7 @@ from redis.asyncio import cluster as aio_cluster
 from redis.asyncio.client import Pipeline as AsyncPipeline
 from redis.client import Pipeline as SyncPipeline
 
-from ._calls import Call, Flow
+from ._calls import Ask, Call, Flow
 from ._scripts import Script
 from .errors import (
     ConflictError,
@@ -67,14 +70,14 @@ _SCRIPT_LINE = re.compile(r'(?:user_script|\[string "[^"]*"\]|<python>):(\d+)')
 def run(client: Client, flow: Flow[R]) -> R:
     """Run a flow to its end and give back its result."""
     try:
-        call = next(flow)
+        step = next(flow)
         while True:
             try:
-                reply = _send(client, call)
-            except TurnstoreError as error:
-                call = flow.throw(error)
+                reply = _send(client, step) if isinstance(step, Call) else _ask(step)
+            except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
+                step = flow.throw(error)
             else:
-                call = flow.send(reply)
+                step = flow.send(reply)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
 
@@ -82,14 +85,14 @@ def run(client: Client, flow: Flow[R]) -> R:
 async def arun(client: AsyncClient, flow: Flow[R]) -> R:
     """Run a flow to its end and give back its result."""
     try:
-        call = next(flow)
+        step = next(flow)
         while True:
             try:
-                reply = await _asend(client, call)
-            except TurnstoreError as error:
-                call = flow.throw(error)
+                reply = await _asend(client, step) if isinstance(step, Call) else await _aask(step)
+            except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
+                step = flow.throw(error)
             else:
-                call = flow.send(reply)
+                step = flow.send(reply)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
 
@@ -136,6 +139,39 @@ async def _asend(client: AsyncClient, call: Call) -> Any:
             raise _translated(error, call) from error
         return call.read(reply)
     raise AssertionError  # the second round returns or raises
+
+
+def _ask(question: Ask) -> Any:
+    function, arguments, deadline = question
+    if deadline is None:
+        answer = function(*arguments)
+    else:
+        # Not as a `with` block, whose end would wait for a function that is too late.
+        pool = ThreadPoolExecutor(1, thread_name_prefix="turnstore-ask")
+        try:
+            context = contextvars.copy_context()
+            answer = pool.submit(context.run, function, *arguments).result(deadline)
+        finally:
+            pool.shutdown(wait=False)
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        msg = f"{_name(function)} is async, and this store is not; use AsyncStore"
+        raise TypeError(msg)
+    return answer
+
+
+async def _aask(question: Ask) -> Any:
+    function, arguments, deadline = question
+    async with asyncio.timeout(deadline):
+        if inspect.iscoroutinefunction(function):
+            return await function(*arguments)
+        answer = await asyncio.to_thread(function, *arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
 
 
 def _command(call: Call, *, whole: bool = False) -> tuple[Any, ...]:
