@@ -193,16 +193,36 @@ def test_items_of_responses(
     assert RESPONSES.is_reply(item) is is_reply
 
 
-def test_nulls_are_dropped_on_the_way_out_but_for_the_content() -> None:
+def test_what_says_nothing_is_dropped_on_the_way_out_but_for_the_content() -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     stored = {
         "role": "assistant",
         "content": None,
-        "tool_calls": None,
+        "tool_calls": [call],
         "refusal": None,
+        "annotations": [],
         "x": {"y": None},
     }
-    assert CHAT.outgoing(stored) == {"role": "assistant", "content": None, "x": {"y": None}}
-    assert "tool_calls" in stored
+    assert CHAT.outgoing(stored) == {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [call],
+        "x": {"y": None},
+    }
+    assert "refusal" in stored
+
+
+@pytest.mark.parametrize("nothing", [None, []])
+def test_a_reply_without_content_or_calls_goes_out_as_an_empty_text(nothing: Any) -> None:
+    stored = {"role": "assistant", "content": None, "tool_calls": nothing, "reasoning": "hm"}
+    assert CHAT.outgoing(stored) == {"role": "assistant", "content": "", "reasoning": "hm"}
+
+
+def test_of_an_audio_the_id_goes_out() -> None:
+    audio = {"id": "audio_1", "data": "AAAA", "transcript": "hi", "expires_at": 9}
+    stored = {"role": "assistant", "content": None, "audio": audio}
+    sent = {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}
+    assert CHAT.outgoing(stored) == sent
 
 
 def test_what_has_no_null_goes_out_as_it_is() -> None:
