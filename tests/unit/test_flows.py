@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.unit.histories import raw_elements, user
 from turnstore import History, Window
 from turnstore._calls import Call
-from turnstore._history import Density, read
+from turnstore._history import read
+from turnstore._windowing import Density
 
 TURNS = st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4), max_size=12)
 LIMITS = st.none() | st.integers(1, 30)
