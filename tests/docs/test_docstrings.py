@@ -1,0 +1,78 @@
+"""Every example in a docstring of turnstore runs, and gives what it says."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+
+import turnstore
+from tests.docs.running import Examples, check_docstring
+from turnstore import AsyncStore, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from turnstore.testing import ModelServer
+
+
+def _modules() -> Iterator[str]:
+    yield "turnstore"
+    for module in pkgutil.walk_packages(turnstore.__path__, "turnstore."):
+        if not module.name.endswith("__main__"):
+            yield module.name
+
+
+def _tests() -> dict[str, doctest.DocTest]:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    found = {}
+    for name in _modules():
+        for test in finder.find(importlib.import_module(name), name):
+            if test.examples:
+                found[test.name] = test
+    return found
+
+
+TESTS = _tests()
+
+
+def model(messages: list[dict[str, Any]]) -> str:
+    """Stand for any model."""
+    return f"I see {len(messages)} messages."
+
+
+async def amodel(messages: list[dict[str, Any]]) -> str:
+    """Stand for any model that is awaited."""
+    return model(messages)
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_its_examples_hold(name: str, redis_url: str, model_server: ModelServer) -> None:
+    test = TESTS[name]
+    client = redis.Redis.from_url(redis_url)
+    async_client = redis.asyncio.Redis.from_url(redis_url)
+    store: Store | AsyncStore = Store(client, name="docs")
+    if "Async" in name:
+        store = AsyncStore(async_client, name="docs")
+    names = {
+        **test.globs,
+        "chat": store.conversation("conv-1"),
+        "store": store,
+        "redis_url": redis_url,
+        "redis_client": client,
+        "async_redis_client": async_client,
+        "model": model,
+        "amodel": amodel,
+        "base_url": model_server.base_url,
+    }
+    with Examples(names) as examples:
+        check_docstring(examples, test)
+
+
+def test_the_examples_were_found() -> None:
+    assert {"turnstore.conversation.Conversation.append", "turnstore.store.Store"} < TESTS.keys()
+    assert len(TESTS) > 20
