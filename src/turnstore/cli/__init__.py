@@ -16,7 +16,7 @@ from pathlib import Path
 from ..errors import TurnstoreError
 from ._terminal import Terminal
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 _INTERRUPTED = 130
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 where all went well, 1 where it did not, 2 for arguments of no use,
         130 after Ctrl-C.
     """
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     terminal = Terminal()
     try:
         return _run(options, terminal)
@@ -56,15 +56,16 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
     return _show.run(options, terminal)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
+    top = argparse.ArgumentParser(
         prog="turnstore",
         description="Conversation memory for LLM clients, kept turn by turn in Redis.",
         epilog="Exit status: 0 all went well, 1 it did not, 2 wrong arguments, 130 Ctrl-C.",
     )
     version = importlib.metadata.version("turnstore")
-    parser.add_argument("--version", action="version", version=f"turnstore {version}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    top.add_argument("--version", action="version", version=f"turnstore {version}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     demo = commands.add_parser(
         "demo",
@@ -91,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         "Nothing is changed.",
     )
     _place(stat)
-    return parser
+    return top
 
 
 def _place(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,291 @@
+"""Writes the reference pages from docstrings, the headers of the Lua scripts and the parser.
+
+python tests/checks/reference.py            names the pages that are out of date
+python tests/checks/reference.py --write    writes them
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import turnstore
+from turnstore import _element, _keys, _scripts, cli, errors, server, testing
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "reference"
+
+_NOTE = "<!-- Written by `python tests/checks/reference.py --write`; change the source instead. -->"
+_SECTION = re.compile(r"^([A-Z]\w+):$")
+_ITEM = re.compile(r"^(\*{0,2}\w[\w, ]*): (.*)$")
+_LISTS = {"Args", "Raises", "Attributes"}
+_WIDE = 88
+
+_KEY_LINE = re.compile(r"^  \d+ +(\w+) +(\w+) +(.+)$")
+_MARKS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
+_ORDER = {
+    "The store": ["Store", "Conversation"],
+    "A turn in the making": ["PendingTurn"],
+    "How much is read": ["Window"],
+    "What is answered": ["Appended", "History", "Turn", "TurnPage", "Stat"],
+}
+
+
+def api() -> str:
+    """The page of what is imported from turnstore."""
+    about = (
+        "Everything on this page is imported from `turnstore`. `AsyncStore`, `AsyncConversation` "
+        "and `AsyncPendingTurn` have the same names and signatures as `Store`, `Conversation` and "
+        "`PendingTurn`; what sends a command is awaited, and a `with` is an `async with`. "
+        "[Errors](errors.md) have a page of their own.\n\n"
+        "`Message` is `dict[str, Any]`: the provider's JSON. `Input` is what is taken for "
+        "messages: text for a user message, a dict, an SDK's message object, or several of these."
+    )
+    lines = ["# API", "", _NOTE, "", about]
+    for title, names in _ORDER.items():
+        lines += ["", f"## {title}"]
+        for name in names:
+            lines += _class(getattr(turnstore, name), name)
+    lines += ["", "## For tests", "", "`turnstore.testing` and `turnstore.server`."]
+    for module in (testing, server):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isclass(thing):
+                lines += _class(thing, f"{module.__name__}.{name}")
+    return "\n".join(lines) + "\n"
+
+
+def error_page() -> str:
+    """The page of errors."""
+    lines = ["# Errors", "", _NOTE, "", *_prose(inspect.cleandoc(errors.__doc__ or "").split("\n"))]
+    for name in errors.__all__:
+        lines += ["", f"## {name}", "", *_docstring(getattr(errors, name))]
+    return "\n".join(lines) + "\n"
+
+
+def keys_and_scripts() -> str:
+    """The page of what lies in Redis, and of the scripts that put it there."""
+    headers = {name: _header(name) for name in _scripts.names()}
+    lines = ["# Keys and scripts", "", _NOTE, "", "## Names of keys", ""]
+    lines += _prose(inspect.cleandoc(_keys.__doc__ or "").split("\n")[2:])
+    lines += ["", "| part | type | what it holds | scripts |", "|---|---|---|---|"]
+    for (part, kind, what), users in sorted(_keys_of(headers).items()):
+        linked = ", ".join(f"[{name}](#{name})" for name in users)
+        lines.append(f"| `{part}` | {kind} | {what} | {linked} |")
+    lines += ["", "Reading is a plain `LRANGE`, without a script.", "", "## An element", ""]
+    lines += _prose(inspect.cleandoc(_element.__doc__ or "").split("\n"))
+    head = _scripts.load("stat").source.partition("-- The head:")[2]
+    comment = ("-- The head:" + head).partition("\nlocal ")[0]
+    lines += ["", "## The head", "", "```text"]
+    lines += [line.removeprefix("-- ").removeprefix("--") for line in comment.split("\n")]
+    lines += ["```", "", "## Scripts", ""]
+    lines += ["Each is one file in [`lua/`](../../lua), and this is its header. All arguments are"]
+    lines += ["text; `int` is a decimal number. A script is sent by its SHA-1, and in full where"]
+    lines += ["the server does not know it."]
+    for name, header in headers.items():
+        lines += ["", f"### {name}", "", "```text", header, "```"]
+    return "\n".join(lines) + "\n"
+
+
+def command_line() -> str:
+    """The page of the command line."""
+    parser = cli.parser()
+    lines = ["# Command line", "", _NOTE, "", parser.description or "", "", parser.epilog or ""]
+    commands = next(
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    for name, command in commands.choices.items():
+        lines += ["", f"## turnstore {name}", "", command.description or "", ""]
+        lines += ["| argument | |", "|---|---|"]
+        for action in command._actions[1:]:  # the first is --help
+            names = ", ".join(action.option_strings) or str(action.metavar)
+            value = f" {action.metavar or action.dest.upper()}" if action.nargs is None else ""
+            shown = names + value if action.option_strings else names
+            needed = " (required)" if action.required and action.option_strings else ""
+            lines.append(f"| `{shown}` | {action.help}{needed} |")
+    return "\n".join(lines) + "\n"
+
+
+def _header(name: str) -> str:
+    return _scripts.load(name).source.partition("--[[\n")[2].partition("\n]]")[0]
+
+
+def _keys_of(headers: dict[str, str]) -> dict[tuple[str, str, str], list[str]]:
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for name, header in headers.items():
+        section = header.partition("KEYS\n")[2].partition("\n\n")[0]
+        for line in section.split("\n"):
+            key = _KEY_LINE.match(line)
+            if key:
+                found.setdefault((key[1], key[2], key[3]), []).append(name)
+    return found
+
+
+def _class(thing: type, name: str) -> list[str]:
+    short = name.rpartition(".")[2]
+    lines = ["", f"### {short}", ""]
+    if not issubclass(thing, Exception) and short in _CONSTRUCTED:
+        lines += _signature(thing, name)
+    lines += _docstring(thing)
+    bases = [base for base in thing.__mro__[1:] if base.__name__.startswith("_")]
+    attributes = [one for base in bases for one in _attributes(base)]
+    if attributes:
+        lines += ["", "**Attributes**", "", *attributes]
+    members = {name: value for one in (thing, *bases) for name, value in vars(one).items()}
+    for member, value in members.items():
+        if member.startswith("_"):
+            continue
+        plain = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        if isinstance(value, property):
+            lines += ["", f"#### {short}.{member}", "", *_docstring(value.fget)]
+        elif inspect.isfunction(plain):
+            lines += ["", f"#### {short}.{member}", ""]
+            lines += _signature(plain, member)
+            lines += _docstring(plain)
+    return lines
+
+
+def _attributes(thing: type) -> list[str]:
+    """The attributes that `__init__` sets and says something of."""
+    init = ast.parse(textwrap.dedent(inspect.getsource(thing))).body[0]
+    found = []
+    for method in ast.iter_child_nodes(init):
+        body = method.body if isinstance(method, ast.FunctionDef) else []
+        for statement, text in pairwise(body):
+            if not (isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)):
+                continue
+            target = getattr(statement, "target", None) or getattr(statement, "targets", [None])[0]
+            if isinstance(target, ast.Attribute):
+                found.append(f"- `{target.attr}`: {' '.join(str(text.value.value).split())}")
+    return found
+
+
+# What a user makes; the others are answered.
+_CONSTRUCTED = {"Store", "Window", "EmbeddedServer", "ModelServer", "Reply", "ToolCall"}
+
+
+def _signature(thing: Any, name: str) -> list[str]:
+    signature = inspect.signature(thing)
+    shown = []
+    star = False
+    for parameter in signature.parameters.values():
+        if parameter.name in {"self", "cls"}:
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not star:
+            shown.append("*")
+            star = True
+        mark = _MARKS.get(parameter.kind.name, "")
+        star = star or mark == "*"
+        text = mark + parameter.name
+        if parameter.annotation is not parameter.empty:
+            text += f": {_type(parameter.annotation)}"
+        if parameter.default is not parameter.empty:
+            text += f" = {_default(parameter.default)}"
+        shown.append(text)
+    back = ""
+    if not inspect.isclass(thing) and signature.return_annotation is not signature.empty:
+        back = f" -> {_type(signature.return_annotation)}"
+    line = f"{name}({', '.join(shown)}){back}"
+    if len(line) <= _WIDE:
+        return ["```text", line, "```", ""]
+    return ["```text", f"{name}(", *(f"    {one}," for one in shown), f"){back}", "```", ""]
+
+
+def _default(value: Any) -> str:
+    return "…" if "factory" in repr(value) else repr(value).replace("datetime.", "")
+
+
+def _type(annotation: Any) -> str:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return text.strip("\"'").replace("_io.", "")
+
+
+def _docstring(thing: Any) -> list[str]:
+    """A docstring in Markdown: its sections become headings, its arguments a list."""
+    lines: list[str] = []
+    section, body = "", list[str]()
+    for line in [*inspect.cleandoc(thing.__doc__ or "").split("\n"), "End:"]:
+        title = _SECTION.match(line)
+        if not title:
+            body.append(line)
+            continue
+        text = inspect.cleandoc("\n".join(body)).split("\n") if section else body
+        lines += _section(section, text)
+        section, body = title[1], []
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _section(name: str, body: list[str]) -> list[str]:
+    if not name:
+        return _prose(body)
+    if name == "Example":
+        return ["**Example**", "", "```pycon", *body, "```", ""]
+    if name not in _LISTS:
+        return [f"**{name}**: {' '.join(' '.join(body).split())}", ""]
+    items: list[str] = []
+    for line in body:
+        item = _ITEM.match(line)
+        if item:
+            names = ", ".join(f"`{one.strip()}`" for one in item[1].split(","))
+            items.append(f"- {names}: {item[2]}")
+        elif line.strip():
+            items[-1] += f" {line.strip()}"
+    return [f"**{name}**", "", *items, ""]
+
+
+def _prose(body: list[str]) -> list[str]:
+    """Paragraphs; what stands indented after `::` is shown as it is."""
+    text = "\n".join(body).strip("\n").replace("``", "`")
+    lines: list[str] = []
+    for number, part in enumerate(re.split(r"\n?^::\n\n|:\n\n(?=    )", text, flags=re.MULTILINE)):
+        if number == 0:
+            lines += part.strip("\n").split("\n")
+            continue
+        shown = re.match(r"(?:(?:    .*)?\n|    .*$)*", part)
+        block = shown[0] if shown else ""
+        lines += ["", "```text", *inspect.cleandoc(block).split("\n"), "```", ""]
+        lines += part[len(block) :].strip("\n").split("\n")
+    return [*lines, ""]
+
+
+WRITERS = {
+    "api.md": api,
+    "errors.md": error_page,
+    "keys-and-scripts.md": keys_and_scripts,
+    "command-line.md": command_line,
+}
+
+
+def outdated() -> dict[Path, str]:
+    """Give the pages that do not say what the source says, with what they should say."""
+    pages = {PAGES / name: re.sub(r"\n{3,}", "\n\n", write()) for name, write in WRITERS.items()}
+    return {
+        page: text for page, text in pages.items() if not page.exists() or page.read_text() != text
+    }
+
+
+def main() -> int:
+    """Name the pages, or write them; give the exit status."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--write", action="store_true")
+    pages = outdated()
+    if options.parse_args().write:
+        for page, text in pages.items():
+            page.write_text(text)
+        return 0
+    for page in pages:
+        print(f"{page.relative_to(ROOT)} is out of date: python tests/checks/reference.py --write")
+    return bool(pages)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
