@@ -3,6 +3,7 @@ append: add one turn to a conversation, and drop the oldest turns beyond the lim
 
 KEYS
   1  turns         list  the head, then one element per turn or piece of one, oldest first
+  2  summary       text  of the oldest turns; lives and dies with them
 
 ARGV
   1  turn_id       text  1 to 64, visible ASCII, no " \     the idempotency key
@@ -31,6 +32,7 @@ ERRORS
 --# include head
 --# include oldest
 local turns = KEYS[1]
+local summary = KEYS[2]
 local turn_id = ARGV[1]
 local ttl_ms = tonumber(ARGV[2])
 local max_messages = tonumber(ARGV[3])
@@ -89,6 +91,7 @@ local element = codec .. string.format(
 ) .. payload .. "]"
 if created then
   redis.call("RPUSH", turns, head_text(head), element)
+  redis.call("DEL", summary) -- of an earlier conversation under this id, which was evicted
 else
   redis.call("RPUSH", turns, element)
   if dropped == 0 then
@@ -98,9 +101,11 @@ else
     redis.call("LPUSH", turns, head_text(head))
   end
 end
-if ttl_ms > 0 then
-  redis.call("PEXPIRE", turns, ttl_ms)
-else
-  redis.call("PERSIST", turns)
+for _, key in ipairs({ turns, summary }) do
+  if ttl_ms > 0 then
+    redis.call("PEXPIRE", key, ttl_ms)
+  else
+    redis.call("PERSIST", key)
+  end
 end
 return answer(1, revision(head), head.first_turn - first_turn)

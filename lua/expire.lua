@@ -2,7 +2,8 @@
 expire: set the remaining life of a conversation until its next append.
 
 KEYS
-  1  turns   list  the head, then one element per turn or piece of one, oldest first
+  1  turns    list  the head, then one element per turn or piece of one, oldest first
+  2  summary  text  of the oldest turns
 
 ARGV
   1  ttl_ms  int   >= 0  time to live; 0 keeps forever
@@ -10,14 +11,17 @@ ARGV
 RETURNS int  1 set; 0 there is no such conversation
 ]]
 local turns = KEYS[1]
+local summary = KEYS[2]
 local ttl_ms = tonumber(ARGV[1])
 
 if redis.call("EXISTS", turns) == 0 then
   return 0
 end
-if ttl_ms > 0 then
-  redis.call("PEXPIRE", turns, ttl_ms)
-else
-  redis.call("PERSIST", turns)
+for _, key in ipairs({ turns, summary }) do
+  if ttl_ms > 0 then
+    redis.call("PEXPIRE", key, ttl_ms)
+  else
+    redis.call("PERSIST", key)
+  end
 end
 return 1

@@ -3,6 +3,7 @@ rewind: undo the newest turns, back to an earlier revision.
 
 KEYS
   1  turns     list  the head, then one element per turn or piece of one, oldest first
+  2  summary   text  of the oldest turns; goes if it covers one that is undone
 
 ARGV
   1  expected  text  a revision  demanded before the rewind
@@ -17,6 +18,7 @@ ERRORS
 --# include element
 --# include head
 local turns = KEYS[1]
+local summary = KEYS[2]
 local expected = ARGV[1]
 local target = ARGV[2]
 
@@ -63,7 +65,7 @@ if now ~= expected then
   return redis.error_reply(refusal or "CONFLICT " .. now)
 end
 if target == "0" then
-  redis.call("DEL", turns)
+  redis.call("DEL", turns, summary)
   return 1
 end
 if not kept then
@@ -85,4 +87,8 @@ head.no, head.turn = kept.no, kept.turn
 head.messages, head.tokens = kept.messages, kept.tokens
 redis.call("LTRIM", turns, 0, kept.no - head.first_no + 1)
 redis.call("LSET", turns, 0, head_text(head))
+local covered = string.match(redis.call("GETRANGE", summary, 0, 40), "^%[1,(%d+),")
+if covered and tonumber(covered) > kept.no then
+  redis.call("DEL", summary)
+end
 return 1

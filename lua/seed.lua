@@ -3,6 +3,7 @@ seed: fill an empty conversation with elements of another one.
 
 KEYS
   1  turns    list   the head, then one element per turn or piece of one, oldest first
+  2  summary  text   of an earlier conversation under this id; goes
 
 ARGV
   1  ttl_ms   int    >= 0  time to live; 0 keeps forever
@@ -17,6 +18,7 @@ ERRORS
 ]]
 --# include head
 local turns = KEYS[1]
+local summary = KEYS[2]
 local ttl_ms = tonumber(ARGV[1])
 local first_of_list = 2 -- ARGV from here on is the list, head first
 
@@ -35,6 +37,7 @@ end
 for start = first_of_list, #ARGV, 1000 do
   redis.call("RPUSH", turns, unpack(ARGV, start, math.min(start + 999, #ARGV)))
 end
+redis.call("DEL", summary)
 if ttl_ms > 0 then
   redis.call("PEXPIRE", turns, ttl_ms)
 end

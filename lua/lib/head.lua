@@ -2,10 +2,10 @@
 -- bytes, so that no script reads a payload only to learn a number:
 --   head 1 <no> <turn> <messages> <tokens>                the newest element's header
 --   <first_no> <first_turn> <messages_before> <tokens_before>   the oldest, and before it
---   <turn id> ...                                         of the newest 16 elements
+--   <turn id> ...                                         of the newest 32 elements
 -- Element number n stands at index n - first_no + 1 of the list.
 local HEAD = "^head 1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.+)$"
-local IDS_KEPT = 16
+local IDS_KEPT = 32
 -- Matches as many ids as are kept, and gives all but the oldest.
 local ALL_BUT_OLDEST = "^%S+ (%S+" .. string.rep(" %S+", IDS_KEPT - 2) .. ")$"
 

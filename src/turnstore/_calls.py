@@ -21,13 +21,13 @@ Flow: TypeAlias = Generator["Call | Ask", Any, R]
 
 
 class Call(NamedTuple):
-    """One command on one key.
+    """One command on one conversation.
 
     Attributes:
         operation: What the caller asked for, in the words of an error: "append".
-        key: The only key that it touches.
+        keys: The keys that it touches, all of one conversation and so of one slot.
         command: The script, or the name of a plain command.
-        arguments: What follows the key, in order.
+        arguments: What follows the keys, in order.
         writes: Whether it can change something: a lost answer then leaves it open
             whether it did.
         read: Makes the result out of the server's reply, whose texts are bytes.
@@ -35,7 +35,7 @@ class Call(NamedTuple):
     """
 
     operation: str
-    key: bytes
+    keys: tuple[bytes, ...]
     command: Script | str
     arguments: tuple[bytes | int | str, ...]
     writes: bool

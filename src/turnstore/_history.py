@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from . import _element, _scripts
 from ._calls import Call, Flow
 from ._element import Element, Row
+from ._keys import Keys
 from ._windowing import Counter, Density, start_of
 from .errors import ConflictError, CorruptTurnError, FormatError
 from .results import EMPTY, Appended, History, Stat, Turn, TurnPage, time_of, turns_of
@@ -35,6 +36,9 @@ __all__ = [
     "trim",
 ]
 
+IDS_KEPT = 32
+"""How many of the newest turn ids the head knows; `lua/lib/head.lua` has the same."""
+
 _REWIND_TRIES = 5
 
 
@@ -50,12 +54,12 @@ class Draft(NamedTuple):
 
 
 def new_turn_id() -> str:
-    """Make a random turn id of 11 characters; it has to differ from 15 others only."""
+    """Make a random turn id of 11 characters; it has to differ from 31 others only."""
     return secrets.token_urlsafe(8)
 
 
 def append(  # noqa: PLR0913 - what one append is made of; all but two by name
-    key: bytes,
+    keys: Keys,
     draft: Draft,
     *,
     ttl_ms: int,
@@ -78,12 +82,12 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
         "payload": draft.payload.data,
     }
     read = _read_appended if draft.message_count else _read_unchanged
-    appended: Appended = yield _script("append", key, values, read, expected=expected)
+    appended: Appended = yield _script("append", keys, values, read, expected=expected)
     return appended
 
 
 def read(
-    key: bytes, window: Window, density: Density, counter: Counter | None = None
+    keys: Keys, window: Window, density: Density, counter: Counter | None = None
 ) -> Flow[History]:
     """Read the newest turns that fit a window: one call, seldom a second one.
 
@@ -94,13 +98,13 @@ def read(
     """
     wanted = density.elements(window)
     while True:
-        raws: list[bytes] = yield _lrange(key, wanted)
+        raws: list[bytes] = yield _lrange(keys, wanted)
         head = raws.pop(0) if raws and _element.is_head(raws[0]) else None
         # The head comes first in the list: where it was read, nothing is missing.
         if head is None and raws and (len(raws) < wanted or not wanted):
-            msg = f"read of {key.decode()}: the list does not begin with a head of ours"
+            msg = f"read of {keys}: the list does not begin with a head of ours"
             raise CorruptTurnError(msg)
-        rows = _parse(key, raws)
+        rows = _parse(keys, raws)
         tokens_before = _element.head_tokens_before(head) if head is not None else None
         start = start_of(rows, tokens_before, window, counter)
         if head is not None or start > 0 or not rows:
@@ -112,41 +116,41 @@ def read(
     return History(rows[start:], tokens_before or 0, has_older=start > 0)
 
 
-def page(key: bytes, limit: int, before: int | None) -> Flow[TurnPage]:
+def page(keys: Keys, limit: int, before: int | None) -> Flow[TurnPage]:
     """Read a page of whole turns, backwards: one call."""
-    found: _Found = yield _page(key, before or 0, limit, "turns")
+    found: _Found = yield _page(keys, before or 0, limit, "turns")
     has_older = found.previous != EMPTY
     return TurnPage(
         turns_of(found.elements, found.tokens_before), found.revision, has_older=has_older
     )
 
 
-def trim(key: bytes, max_messages: int, max_turns: int) -> Flow[int]:
+def trim(keys: Keys, max_messages: int, max_turns: int) -> Flow[int]:
     """Drop the oldest turns: one call."""
     values = {"max_messages": max_messages, "max_turns": max_turns}
-    dropped: int = yield _script("trim", key, values, int)
+    dropped: int = yield _script("trim", keys, values, int)
     return dropped
 
 
-def clear(key: bytes) -> Flow[int]:
+def clear(keys: Keys) -> Flow[int]:
     """Delete the conversation: one call."""
-    deleted: int = yield _script("clear", key, {}, int)
+    deleted: int = yield _script("clear", keys, {}, int)
     return deleted
 
 
-def expire(key: bytes, ttl_ms: int) -> Flow[bool]:
+def expire(keys: Keys, ttl_ms: int) -> Flow[bool]:
     """Set the remaining life: one call."""
-    found: bool = yield _script("expire", key, {"ttl_ms": ttl_ms}, bool)
+    found: bool = yield _script("expire", keys, {"ttl_ms": ttl_ms}, bool)
     return found
 
 
-def stat(key: bytes) -> Flow[Stat]:
+def stat(keys: Keys) -> Flow[Stat]:
     """Measure the conversation: one call."""
-    measured: Stat = yield _script("stat", key, {}, _read_stat, writes=False)
+    measured: Stat = yield _script("stat", keys, {}, _read_stat, writes=False)
     return measured
 
 
-def rewind(key: bytes, turns: int, expected: str | None) -> Flow[list[Turn]]:
+def rewind(keys: Keys, turns: int, expected: str | None) -> Flow[list[Turn]]:
     """Undo the newest turns: two calls.
 
     First they are read, then the list is cut back from the revision read to the one
@@ -154,10 +158,10 @@ def rewind(key: bytes, turns: int, expected: str | None) -> Flow[list[Turn]]:
     does, after a lost answer) undoes nothing more.
     """
     for attempt in range(_REWIND_TRIES):
-        found: _Found = yield _page(key, 0, turns, "rewind")
+        found: _Found = yield _page(keys, 0, turns, "rewind")
         if expected is not None and found.revision != expected:
             msg = (
-                f"rewind of {key.decode()}: expected revision {expected}, "
+                f"rewind of {keys}: expected revision {expected}, "
                 f"found {found.revision}; nothing was undone"
             )
             raise ConflictError(msg, expected=expected, actual=found.revision)
@@ -165,7 +169,7 @@ def rewind(key: bytes, turns: int, expected: str | None) -> Flow[list[Turn]]:
             return []
         values = {"expected": found.revision, "target": found.previous}
         try:
-            yield _script("rewind", key, values, int, expected=found.revision)
+            yield _script("rewind", keys, values, int, expected=found.revision)
         except ConflictError:
             # Somebody appended between the two calls. Without an expected revision
             # the newest turns are meant, whichever they are now.
@@ -176,7 +180,7 @@ def rewind(key: bytes, turns: int, expected: str | None) -> Flow[list[Turn]]:
     raise AssertionError  # the loop returns or raises
 
 
-def fork(source: bytes, target: bytes, upto: int | None, ttl_ms: int) -> Flow[int]:
+def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int) -> Flow[int]:
     """Copy a conversation, up to a turn, into an empty one: two calls."""
     found: _Found = yield _page(source, 0 if upto is None else upto + 1, 0, "fork")
     elements = found.elements
@@ -186,8 +190,8 @@ def fork(source: bytes, target: bytes, upto: int | None, ttl_ms: int) -> Flow[in
     totals = (last.no, last.turn, last.total_messages, last.total_tokens)
     messages_before = first.total_messages - first.message_count
     before = (first.no, first.turn, messages_before, found.tokens_before)
-    ids = [element.turn_id for element in elements[-16:]]
-    head = " ".join(["head 1", *map(str, totals), *map(str, before), *ids])
+    ids = [element.turn_id for element in elements[-IDS_KEPT:]]
+    head = " ".join(["head 1", *map(str, (*totals, *before)), *ids])
     values = {"ttl_ms": ttl_ms, "head": head, "first": found.raws[0]}
     yield _script(
         "seed", target, values, int, expected=EMPTY, further=found.raws[1:], operation="fork onto"
@@ -203,17 +207,17 @@ class _Found(NamedTuple):
     raws: list[bytes]
 
 
-def _parse(key: bytes, raws: list[bytes]) -> list[Row]:
+def _parse(keys: Keys, raws: list[bytes]) -> list[Row]:
     try:
         return _element.parse(raws)
     except (CorruptTurnError, FormatError) as error:
-        msg = f"{key.decode()}: {error}; it was left as it is"
+        msg = f"{keys}: {error}; it was left as it is"
         raise type(error)(msg) from error
 
 
 def _script(  # noqa: PLR0913 - a call has these parts; all but two go by name
     name: str,
-    key: bytes,
+    keys: Keys,
     values: dict[str, Any],
     read: Callable[[Any], Any],
     *,
@@ -224,19 +228,20 @@ def _script(  # noqa: PLR0913 - a call has these parts; all but two go by name
 ) -> Call:
     script = _scripts.load(name)
     arguments = (*script.order(values), *further)
-    return Call(operation or name, key, script, arguments, writes, read, expected)
+    touched = tuple([getattr(keys, name) for name in script.keys])
+    return Call(operation or name, touched, script, arguments, writes, read, expected)
 
 
-def _page(key: bytes, before: int, max_turns: int, operation: str) -> Call:
+def _page(keys: Keys, before: int, max_turns: int, operation: str) -> Call:
     values = {"before": before, "max_turns": max_turns}
-    read = partial(_read_found, key)
-    return _script("page", key, values, read, writes=False, operation=operation)
+    read = partial(_read_found, keys)
+    return _script("page", keys, values, read, writes=False, operation=operation)
 
 
-def _lrange(key: bytes, wanted: int) -> Call:
+def _lrange(keys: Keys, wanted: int) -> Call:
     # Small letters keep redis-py's client-side cache out of it, which knows commands by
     # capital ones: a history that lacks the turn saved just now is worse than none.
-    return Call("read", key, "lrange", (-wanted, -1), writes=False, read=list)
+    return Call("read", (keys.turns,), "lrange", (-wanted, -1), writes=False, read=list)
 
 
 def _read_appended(reply: list[Any]) -> Appended:
@@ -248,9 +253,9 @@ def _read_unchanged(reply: list[Any]) -> Appended:
     return replace(_read_appended(reply), duplicate=False)
 
 
-def _read_found(key: bytes, reply: list[Any]) -> _Found:
+def _read_found(keys: Keys, reply: list[Any]) -> _Found:
     revision, previous, tokens_before, *raws = reply
-    elements = [Element(*row) for row in _parse(key, raws)]
+    elements = [Element(*row) for row in _parse(keys, raws)]
     return _Found(revision.decode(), previous.decode(), tokens_before, elements, raws)
 
 

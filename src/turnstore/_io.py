@@ -22,7 +22,10 @@ from redis import cluster
 from redis import exceptions as fault
 from redis.asyncio import cluster as aio_cluster
 from redis.asyncio.client import Pipeline as AsyncPipeline
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import ExponentialBackoff
 from redis.client import Pipeline as SyncPipeline
+from redis.retry import Retry
 
 from ._calls import Ask, Call, Flow
 from ._scripts import Script
@@ -62,6 +65,9 @@ AsyncClient: TypeAlias = "redis.asyncio.Redis | redis.asyncio.RedisCluster"
 # What redis-py may let through: its own errors, cluster errors that are not among them,
 # and the socket's.
 _FAULTS = (fault.RedisError, fault.RedisClusterException, OSError)
+
+# How a client that was made from a URL sends again: some two seconds in all, in seconds.
+_RETRIES, _BACKOFF_BASE, _BACKOFF_CAP = 6, 0.05, 1.0
 
 # Where the server says which line of a script failed: Redis 7, Redis 6, fakeredis.
 _SCRIPT_LINE = re.compile(r'(?:user_script|\[string "[^"]*"\]|<python>):(\d+)')
@@ -130,6 +136,13 @@ def _send(client: Client, call: Call) -> Any:
 
 
 async def _asend(client: AsyncClient, call: Call) -> Any:
+    if isinstance(client, redis.asyncio.RedisCluster):
+        # It fetches its slots with the first command; others that come meanwhile find it
+        # without connections. This waits for that, and is free afterwards.
+        try:
+            await client.initialize()
+        except _FAULTS as error:
+            raise _translated(error, call) from error
     for whole in (False, True):
         try:
             reply = await client.execute_command(*_command(call, whole=whole), NEVER_DECODE=True)
@@ -178,9 +191,9 @@ def _command(call: Call, *, whole: bool = False) -> tuple[Any, ...]:
     command = call.command
     if isinstance(command, Script):
         if whole:
-            return ("EVAL", command.source, 1, call.key, *call.arguments)
-        return ("EVALSHA", command.sha, 1, call.key, *call.arguments)
-    return (command, call.key, *call.arguments)
+            return ("EVAL", command.source, len(call.keys), *call.keys, *call.arguments)
+        return ("EVALSHA", command.sha, len(call.keys), *call.keys, *call.arguments)
+    return (command, *call.keys, *call.arguments)
 
 
 # What the server's error says, and what that means here. The first line that fits counts.
@@ -236,7 +249,7 @@ _REFUSALS: tuple[tuple[str, type[ServerError], str], ...] = (
 
 def _translated(error: Exception, call: Call) -> TurnstoreError:
     """Find the error of ours that says what happened, to which key, and what is left."""
-    what = f"{call.operation} of {call.key.decode()}"
+    what = f"{call.operation} of {call.keys[0].decode()}"
     text = str(error)
     return (
         _refused_by_script(what, text, call)
@@ -300,15 +313,17 @@ def _failed_script(what: str, text: str, call: Call) -> ScriptError | None:
 def connect(url: str, *, is_cluster: bool) -> Client:
     """Make a client from a URL, which goes to redis-py untouched.
 
-    A cluster client asks the server for its slots at once; a plain one connects when it
-    is first used.
+    It sends again after a lost connection, as clients that are not made from a URL do; a
+    URL alone would give one that fails on the first connection that went stale. A cluster
+    client asks the server for its slots at once; a plain one connects when it is first used.
 
     Raises:
         ValueError: The URL is not one of redis-py's.
         UnavailableError: No node of the cluster answered.
     """
     if not is_cluster:
-        return redis.Redis.from_url(url)
+        backoff = ExponentialBackoff(cap=_BACKOFF_CAP, base=_BACKOFF_BASE)
+        return redis.Redis.from_url(url, retry=Retry(backoff, _RETRIES))
     try:
         return redis.RedisCluster.from_url(url)
     except _FAULTS as error:
@@ -317,10 +332,11 @@ def connect(url: str, *, is_cluster: bool) -> Client:
 
 
 def aconnect(url: str, *, is_cluster: bool) -> AsyncClient:
-    """Make an asyncio client from a URL, which goes to redis-py untouched."""
+    """Make an asyncio client from a URL; see `connect`."""
     if is_cluster:
         return redis.asyncio.RedisCluster.from_url(url)
-    return redis.asyncio.Redis.from_url(url)
+    backoff = ExponentialBackoff(cap=_BACKOFF_CAP, base=_BACKOFF_BASE)
+    return redis.asyncio.Redis.from_url(url, retry=AsyncRetry(backoff, _RETRIES))
 
 
 def check_client(client: Any, *, asynchronous: bool) -> None:

@@ -11,8 +11,16 @@ it does not decide who may read a conversation.
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import NamedTuple
 
-__all__ = ["check_prefix", "check_secret", "conversation_digest", "key_name", "store_digest"]
+__all__ = [
+    "Keys",
+    "check_prefix",
+    "check_secret",
+    "conversation_digest",
+    "key_names",
+    "store_digest",
+]
 
 # The version of the data under a key. It rises when older code could misread the data.
 _DATA_VERSION = 1
@@ -29,9 +37,22 @@ def conversation_digest(identifier: str, secret: bytes) -> str:
     return _digest("the id of a conversation", identifier, b"turnstore.conv", secret)
 
 
-def key_name(prefix: str, store: str, conversation: str, part: str) -> str:
-    """Join the name of a key from a prefix, two digests and the part of a conversation."""
-    return f"{prefix}:{_DATA_VERSION}:{{{store}:{conversation}}}:{part}"
+class Keys(NamedTuple):
+    """The keys of one conversation, by the names that the scripts have for them."""
+
+    turns: bytes
+    summary: bytes
+    lease: bytes
+
+    def __str__(self) -> str:
+        """Name the conversation in an error: by its first key."""
+        return self.turns.decode()
+
+
+def key_names(prefix: str, store: str, conversation: str) -> Keys:
+    """Join the names of a conversation's keys from a prefix and two digests."""
+    tag = f"{prefix}:{_DATA_VERSION}:{{{store}:{conversation}}}:".encode()
+    return Keys(tag + b"turns", tag + b"summary", tag + b"lease")
 
 
 def check_prefix(prefix: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from . import _element, _history, _json, _keys
 from ._calls import Flow
 from ._history import Draft
+from ._keys import Keys
 from ._windowing import Density
 from .context.tokens import TokenCounter, token_counter
 from .errors import LimitError
@@ -107,17 +108,16 @@ class Home:
     def place(self, identifier: str) -> Place:
         """Find the place of a conversation by its id."""
         digest = _keys.conversation_digest(identifier, self._secret)
-        return Place(self, _keys.key_name(self._prefix, self._store, digest, "turns"))
+        return Place(self, _keys.key_names(self._prefix, self._store, digest))
 
 
 class Place:
     """The operations of one conversation, as flows."""
 
-    __slots__ = ("_home", "_key", "key")
+    __slots__ = ("_home", "keys")
 
-    def __init__(self, home: Home, key: str) -> None:
-        self.key = key
-        self._key = key.encode()
+    def __init__(self, home: Home, keys: Keys) -> None:
+        self.keys = keys
         self._home = home
 
     @property
@@ -156,7 +156,7 @@ class Place:
     ) -> Flow[Appended]:
         """Append a turn that is ready."""
         return _history.append(
-            self._key,
+            self.keys,
             draft,
             ttl_ms=milliseconds(self.settings.ttl),
             max_messages=self.settings.max_messages or 0,
@@ -170,13 +170,13 @@ class Place:
         home = self._home
         if window.tokens is not None and home.counter is None:
             home.counter = token_counter(None)
-        return _history.read(self._key, window, home.density, home.counter)
+        return _history.read(self.keys, window, home.density, home.counter)
 
     def turns(self, limit_: int, before: int | None) -> Flow[TurnPage]:
         """Read a page of turns."""
         limit("turns({})", required("limit", limit_))
         limit("turns(before={})", before)
-        return _history.page(self._key, limit_, before)
+        return _history.page(self.keys, limit_, before)
 
     def trim(self, messages: int | None, turns: int | None) -> Flow[int]:
         """Drop the oldest turns, or all of them."""
@@ -188,34 +188,34 @@ class Place:
         limit("trim({})", None if nothing[0] else messages)
         limit("trim(turns={})", None if nothing[1] else turns)
         if any(nothing):
-            return _history.clear(self._key)
-        return _history.trim(self._key, messages or 0, turns or 0)
+            return _history.clear(self.keys)
+        return _history.trim(self.keys, messages or 0, turns or 0)
 
     def clear(self) -> Flow[int]:
         """Delete everything."""
-        return _history.clear(self._key)
+        return _history.clear(self.keys)
 
     def expire(self, ttl: timedelta | None) -> Flow[bool]:
         """Set the remaining life."""
-        return _history.expire(self._key, milliseconds(ttl))
+        return _history.expire(self.keys, milliseconds(ttl))
 
     def rewind(self, turns: int, expected_revision: str | None) -> Flow[list[Turn]]:
         """Undo the newest turns."""
         limit("rewind({})", required("turns", turns))
-        return _history.rewind(self._key, turns, check_revision(expected_revision))
+        return _history.rewind(self.keys, turns, check_revision(expected_revision))
 
     def fork(self, target: Place, upto: int | None) -> Flow[int]:
         """Copy to another place."""
         limit("fork(upto={})", upto)
-        if target.key == self.key:
+        if target.keys == self.keys:
             msg = "a conversation cannot be forked onto itself; give another id"
             raise ValueError(msg)
         ttl_ms = milliseconds(self.settings.ttl)
-        return _history.fork(self._key, target.key.encode(), upto, ttl_ms)
+        return _history.fork(self.keys, target.keys, upto, ttl_ms)
 
     def stat(self) -> Flow[Stat]:
         """Measure it."""
-        return _history.stat(self._key)
+        return _history.stat(self.keys)
 
 
 def milliseconds(ttl: timedelta | None) -> int:

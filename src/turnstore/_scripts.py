@@ -18,8 +18,8 @@ from typing import Any
 __all__ = ["Script", "load", "names"]
 
 _INCLUDE = re.compile(r"^--# include (\w+)$")
-_ARGUMENT = re.compile(r"^  \d+ +(\w+) ", re.MULTILINE)
-_SECTION = re.compile(r"^ARGV\n(.*?)\n\n", re.MULTILINE | re.DOTALL)
+_DECLARED = re.compile(r"^  \d+ +(\w+) ", re.MULTILINE)
+_SECTION = r"^{}\n(.*?)\n\n"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +30,7 @@ class Script:
         name: The file's name without its ending.
         source: The text that the server runs, includes in place.
         sha: Its SHA-1 in hex, by which the server knows it.
+        keys: The names of KEYS, in order.
         arguments: The names of ARGV, in order.
         lines: For each line of `source`, the file and line that it came from.
     """
@@ -37,6 +38,7 @@ class Script:
     name: str
     source: str
     sha: str
+    keys: tuple[str, ...]
     arguments: tuple[str, ...]
     lines: tuple[tuple[str, int], ...]
 
@@ -58,13 +60,13 @@ def load(name: str) -> Script:
     text = (_folder() / f"{name}.lua").read_text("utf-8")
     joined = _join(f"{name}.lua", text)
     source = "\n".join(line for line, _ in joined) + "\n"
-    section = _SECTION.search(text)
     return Script(
         name=name,
         source=source,
         # Redis names scripts by SHA-1; no secret depends on it.
         sha=sha1(source.encode(), usedforsecurity=False).hexdigest(),
-        arguments=tuple(_ARGUMENT.findall(section[1])) if section else (),
+        keys=_declared("KEYS", text),
+        arguments=_declared("ARGV", text),
         lines=tuple(origin for _, origin in joined),
     )
 
@@ -72,6 +74,11 @@ def load(name: str) -> Script:
 def names() -> tuple[str, ...]:
     """List the names of all scripts, sorted."""
     return tuple(sorted(path.stem for path in _folder().glob("*.lua")))
+
+
+def _declared(section: str, text: str) -> tuple[str, ...]:
+    found = re.search(_SECTION.format(section), text, re.MULTILINE | re.DOTALL)
+    return tuple(_DECLARED.findall(found[1])) if found else ()
 
 
 def _join(file: str, text: str) -> list[tuple[str, tuple[str, int]]]:

@@ -20,8 +20,9 @@ class Conversation:
     """One conversation: a handle without a connection or state of its own.
 
     `Store.conversation` makes it. Threads may share it. Every method below sends its
-    commands when it is called, and raises a `ServerError` where Redis refuses or does
-    not answer: a failure never looks like an empty conversation.
+    commands when it is called. Any of them raises a `ServerError` where Redis refuses or
+    does not answer, and a `CorruptTurnError` or `FormatError` where what is stored cannot
+    be read: a failure never looks like an empty conversation.
     """
 
     def __init__(self, place: Place, run: Runner) -> None:
@@ -34,7 +35,7 @@ class Conversation:
     @property
     def key(self) -> str:
         """The Redis key of its turns. It holds digests, never the id."""
-        return self._place.key
+        return str(self._place.keys)
 
     def append(  # noqa: PLR0913 - options by keyword
         self,
@@ -56,7 +57,7 @@ class Conversation:
                 (anything with pydantic's `model_dump`), or several of these. Dicts are
                 stored as they are, unknown fields included.
             turn_id: The idempotency key, 1 to 64 visible ASCII characters; random by
-                default. If it is among the ids of the newest 16 turns, nothing is written
+                default. If it is among the ids of the newest 32 turns, nothing is written
                 and the answer says `duplicate`: so that a retry, be it redis-py's or the
                 caller's, stores a turn once.
             expected_revision: Append only if the conversation has this revision.
@@ -74,7 +75,6 @@ class Conversation:
             LimitError: More messages or bytes than a turn may have.
             ConflictError: The conversation has another revision, or has no turn to
                 continue.
-            CorruptTurnError, FormatError: What is stored cannot be read.
             UnavailableError: No answer; `outcome_unknown` says whether it may have been
                 written. Repeat it with the same `turn_id`.
             ServerError: Redis refused. In all cases but `outcome_unknown`, nothing was
@@ -117,8 +117,6 @@ class Conversation:
 
         Raises:
             TypeError: The window is not a `Window`.
-            CorruptTurnError, FormatError: What is stored cannot be read.
-            ServerError: Redis refused or did not answer.
 
         Atomicity:
             One command: the state of one moment.
@@ -149,8 +147,6 @@ class Conversation:
 
         Raises:
             TypeError, ValueError: A number is below 1.
-            CorruptTurnError, FormatError: What is stored cannot be read.
-            ServerError: Redis refused or did not answer.
 
         Cost:
             One round trip, O(page + log(turns)).
@@ -177,8 +173,6 @@ class Conversation:
 
         Raises:
             TypeError, ValueError: No limit was given, or one is below 0.
-            CorruptTurnError, FormatError: What is stored cannot be read.
-            ServerError: Redis refused or did not answer.
 
         Atomicity:
             One script.
@@ -204,7 +198,6 @@ class Conversation:
 
         Raises:
             TypeError, ValueError: Not a timedelta, or below a millisecond.
-            ServerError: Redis refused or did not answer.
 
         Cost:
             One round trip.
@@ -223,7 +216,6 @@ class Conversation:
 
         Raises:
             WrongTypeError: The key holds something that is not ours; it stays.
-            ServerError: Redis refused or did not answer.
 
         Atomicity:
             One script.
@@ -250,8 +242,6 @@ class Conversation:
             TypeError, ValueError: `turns` is below 1.
             ConflictError: Another revision, or somebody appends without pause; nothing
                 was undone.
-            CorruptTurnError, FormatError: What is stored cannot be read.
-            ServerError: Redis refused or did not answer.
 
         Atomicity:
             All of them go in one step, from the revision that was read to an exact
@@ -283,8 +273,6 @@ class Conversation:
         Raises:
             TypeError, ValueError: An argument is of no use, or the id is this one's own.
             ConflictError: The new conversation holds something else; it stays as it is.
-            CorruptTurnError, FormatError: What is stored cannot be read.
-            ServerError: Redis refused or did not answer.
 
         Atomicity:
             Read in one step, written in one step.
@@ -308,10 +296,6 @@ class Conversation:
         Returns:
             Turns, messages, tokens, bytes, time left to live, first and last time, and
             the revision. Zeros where there is no such conversation.
-
-        Raises:
-            CorruptTurnError, FormatError: What is stored cannot be read.
-            ServerError: Redis refused or did not answer.
 
         Cost:
             One round trip.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tests.servers.running import Client
 
-IDS_KEPT = 16
+IDS_KEPT = 32
 
 
 @dataclass(frozen=True)

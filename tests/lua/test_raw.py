@@ -51,7 +51,8 @@ class Raw:
         """Run a script whole, as a client does that sends it for the first time."""
         script = _scripts.load(name)
         values = {**VALUES[name], **changed}
-        return self.redis.eval(script.source, 1, self.key, *script.order(values))
+        keys = [self.key.replace(":turns", f":{part}") for part in script.keys]
+        return self.redis.eval(script.source, len(keys), *keys, *script.order(values))
 
     def put(self, elements: list[str]) -> None:
         """Put a list there by hand."""
@@ -67,7 +68,7 @@ class Raw:
 
 @pytest.fixture
 def raw(server: Server, prefix: str) -> Raw:
-    return Raw(server, f"{prefix}:turns")
+    return Raw(server, f"{prefix}:{{raw}}:turns")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -234,12 +235,12 @@ def test_the_head_after_a_drop(raw: Raw) -> None:
     assert len(raw.held) == 3
 
 
-@pytest.mark.parametrize("count", [15, 16, 17, 40])
+@pytest.mark.parametrize("count", [31, 32, 33, 80])
 def test_the_head_keeps_sixteen_ids(count: int, raw: Raw) -> None:
     for number in range(count):
         raw.run("append", turn_id=f"id{number}")
     ids = raw.held[0].decode().split()[10:]
-    assert ids == [f"id{number}" for number in range(count)][-16:]
+    assert ids == [f"id{number}" for number in range(count)][-32:]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tests.unit.histories import raw_elements, user
 from turnstore import History, Window
 from turnstore._calls import Call
 from turnstore._history import read
+from turnstore._keys import Keys
 from turnstore._windowing import Density
 
 TURNS = st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4), max_size=12)
@@ -36,7 +37,7 @@ def redis_list(turns: list[list[list[dict[str, Any]]]]) -> list[bytes]:
 
 def run(elements: list[bytes], window: Window, density: Density) -> tuple[History, int]:
     """Run a read on a list in Python; give the history, and how many commands it took."""
-    flow = read(b"key", window, density)
+    flow = read(Keys(b"turns", b"summary", b"lease"), window, density)
     call = next(flow)
     sent = 0
     while True:

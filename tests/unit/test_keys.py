@@ -36,7 +36,7 @@ HOSTILE = [
 def key(
     name: str = "app", id_: str = "conv", *, prefix: str = "turnstore", secret: bytes | None = None
 ) -> str:
-    return Home(name, prefix, secret, SETTINGS).place(id_).key
+    return str(Home(name, prefix, secret, SETTINGS).place(id_).keys)
 
 
 def test_golden_names() -> None:
