@@ -279,8 +279,8 @@ class AsyncPendingTurn(_Turn):
     cancellation goes on.
 
     Example:
-        >>> async with chat.turn("My name is Ada.") as turn:  # doctest: +SKIP
-        ...     turn.reply(await model(turn.messages))
+        >>> async with chat.turn("My name is Ada.") as turn:
+        ...     turn.reply(await amodel(turn.messages))
     """
 
     def __init__(self, run: AsyncRunner, place: Place, messages: Input, **options: Any) -> None:
