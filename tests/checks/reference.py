@@ -86,9 +86,9 @@ def keys_and_scripts() -> str:
     lines += ["", "## The head", "", "```text"]
     lines += [line.removeprefix("-- ").removeprefix("--") for line in comment.split("\n")]
     lines += ["```", "", "## Scripts", ""]
-    lines += ["Each is one file in [`lua/`](../../lua), and this is its header. All arguments are"]
-    lines += ["text; `int` is a decimal number. A script is sent by its SHA-1, and in full where"]
-    lines += ["the server does not know it."]
+    lines += ["Each is one file in [`lua/`](../../lua/README.md), and this is its header. All"]
+    lines += ["arguments are text; `int` is a decimal number. A script is sent by its SHA-1, and in"]
+    lines += ["full where the server does not know it."]
     for name, header in headers.items():
         lines += ["", f"### {name}", "", "```text", header, "```"]
     return "\n".join(lines) + "\n"
