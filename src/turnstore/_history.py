@@ -185,6 +185,14 @@ def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int) -> Flow[int]
     found: _Found = yield _page(source, 0 if upto is None else upto + 1, 0, "fork")
     elements = found.elements
     if not elements:
+        # Nothing to write, but the caller is to get what was asked for: a copy of nothing.
+        there: _Found = yield _page(target, 0, 1, "fork onto")
+        if there.revision != EMPTY:
+            msg = (
+                f"fork onto {target}: the source holds nothing to copy, and the target is at "
+                f"revision {there.revision}; nothing was written"
+            )
+            raise ConflictError(msg, expected=EMPTY, actual=there.revision)
         return 0
     first, last = elements[0], elements[-1]
     totals = (last.no, last.turn, last.total_messages, last.total_tokens)
