@@ -11,7 +11,7 @@ from openai import BaseModel
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-from turnstore.clients._deltas import Json, as_dict
+from turnstore.clients._deltas import Json, as_dict, is_dict, is_list
 from turnstore.clients._endpoints import ENDPOINTS
 from turnstore.errors import SaveError
 
@@ -31,7 +31,7 @@ _MODELS: Final[dict[str, type[BaseModel]]] = {
 _log = logging.getLogger("turnstore")
 
 
-def call_of(options: FinalRequestOptions) -> Call | None:
+def call_of(options: FinalRequestOptions, *, stream: bool) -> Call | None:
     """Give the call if these options are a call of a model, else None.
 
     Raises:
@@ -41,7 +41,7 @@ def call_of(options: FinalRequestOptions) -> Call | None:
         return None
     path = "/" + options.url.partition("?")[0].strip("/")
     endpoint = next((endpoint for endpoint in ENDPOINTS if endpoint.path == path), None)
-    return None if endpoint is None else Call(endpoint, options)
+    return None if endpoint is None else Call(endpoint, options, stream=stream)
 
 
 class Call:
@@ -54,12 +54,13 @@ class Call:
             `with_raw_response`, `stream` as by `with_streaming_response`.
     """
 
-    def __init__(self, endpoint: Endpoint, options: FinalRequestOptions) -> None:
+    def __init__(self, endpoint: Endpoint, options: FinalRequestOptions, *, stream: bool) -> None:
         body = options.json_data
         if not isinstance(body, Mapping):
             raise TypeError(f"turnstore reads the body of {endpoint.path} only where it is a dict")
         self._endpoint = endpoint
         self._options = options
+        self._stream = stream
         self._body = cast("Mapping[str, Any]", body)
         self._extra: Mapping[str, Any] = options.extra_json or {}
         headers: Any = options.headers or {}  # false also if they were not given
@@ -70,7 +71,7 @@ class Call:
         self._folding = endpoint.folding()
         self.given = endpoint.given({**self._body, **self._extra})
 
-    def sending(self, messages: list[Json], *, stream: bool) -> FinalRequestOptions:
+    def sending(self, messages: list[Json]) -> FinalRequestOptions:
         """The options for the provider, with these messages in place of the caller's.
 
         They ask for the raw response where nothing is streamed: it has the reply as JSON, before
@@ -78,7 +79,7 @@ class Call:
         """
         field = self._endpoint.field
         extra = {name: value for name, value in self._extra.items() if name != field}
-        headers = self._headers if stream or self.raw else {**self._headers, _RAW: "true"}
+        headers = self._headers if self._stream or self.raw else {**self._headers, _RAW: "true"}
         return self._options.model_copy(
             update={
                 "json_data": {**self._body, field: messages},
@@ -134,3 +135,18 @@ class Call:
                 turn=turn,
             ) from error
         return True
+
+
+def mended(value: Any) -> Any:
+    """Replace lone surrogates, which JSON can say and UTF-8 cannot; the SDK writes UTF-8.
+
+    What is stored keeps them: so one half of a character that a model once answered does not end
+    the conversation.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if is_list(value):
+        return [mended(item) for item in value]
+    if is_dict(value):
+        return {mended(key): mended(item) for key, item in value.items()}
+    return value

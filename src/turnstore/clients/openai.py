@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from openai import AsyncOpenAI, OpenAI
 
 from turnstore.aio import AsyncConversation
-from turnstore.clients._openai_call import Call, call_of
+from turnstore.clients._openai_call import Call, call_of, mended
 from turnstore.clients._openai_stream import remembered
 from turnstore.conversation import Conversation
 
@@ -91,14 +91,17 @@ class _Remembering(OpenAI):
         self, cast_to: Any, options: Any, *, stream: bool = False, stream_cls: Any = None
     ) -> Any:
         ask: Any = super().request
-        call = call_of(options) if self._turnstore else None
+        call = call_of(options, stream=stream) if self._turnstore else None
         if self._turnstore is None or call is None:
             return ask(cast_to, options, stream=stream, stream_cls=stream_cls)
         twin = remembered(stream_cls) if stream else None
         turn: PendingTurn
         with self._turnstore.turn(call) as turn:
-            sending = call.sending(turn.messages, stream=stream)
-            raw = ask(cast_to, sending, stream=stream, stream_cls=twin)
+            how = {"stream": stream, "stream_cls": twin}
+            try:
+                raw = ask(cast_to, call.sending(turn.messages), **how)
+            except UnicodeEncodeError:  # of the request's body, before anything was sent
+                raw = ask(cast_to, call.sending(mended(turn.messages)), **how)
             if stream:
                 (raw.parse() if call.raw else raw).remember(call, turn)
                 return raw
@@ -126,14 +129,17 @@ class _AsyncRemembering(AsyncOpenAI):
         self, cast_to: Any, options: Any, *, stream: bool = False, stream_cls: Any = None
     ) -> Any:
         ask: Any = super().request
-        call = call_of(options) if self._turnstore else None
+        call = call_of(options, stream=stream) if self._turnstore else None
         if self._turnstore is None or call is None:
             return await ask(cast_to, options, stream=stream, stream_cls=stream_cls)
         twin = remembered(stream_cls) if stream else None
         turn: AsyncPendingTurn
         async with self._turnstore.turn(call) as turn:
-            sending = call.sending(turn.messages, stream=stream)
-            raw = await ask(cast_to, sending, stream=stream, stream_cls=twin)
+            how = {"stream": stream, "stream_cls": twin}
+            try:
+                raw = await ask(cast_to, call.sending(turn.messages), **how)
+            except UnicodeEncodeError:  # of the request's body, before anything was sent
+                raw = await ask(cast_to, call.sending(mended(turn.messages)), **how)
             if stream:
                 events = raw if not call.raw else raw.parse()
                 (await events if isawaitable(events) else events).remember(call, turn)

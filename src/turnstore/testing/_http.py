@@ -169,7 +169,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         held = reply.hold
         for event in events:
-            if reply.ending != "complete" and endpoint.terminal(cast("Json", event)):
+            made_here = reply.events is None
+            if made_here and reply.ending != "complete" and endpoint.terminal(cast("Json", event)):
                 break
             name = f"event: {event.get('type')}\n" if endpoint.named else ""
             self._chunk(f"{name}data: {json.dumps(event)}\n\n")

@@ -55,7 +55,7 @@ class Reply:
         hold: An event that the answer waits for: a stream after its first text, a plain answer
             before anything.
         body: Sent as it is, in place of a plain answer made of the above.
-        events: Sent as they are, in place of a stream made of the above.
+        events: Sent as they are, all of them, in place of a stream made of the above.
     """
 
     text: str | None = None
