@@ -76,8 +76,10 @@ def keys_and_scripts() -> str:
     lines = ["# Keys and scripts", "", _NOTE, "", "## Names of keys", ""]
     lines += _prose(inspect.cleandoc(_keys.__doc__ or "").split("\n")[2:])
     lines += ["", "| part | type | what it holds | scripts |", "|---|---|---|---|"]
-    for (part, kind, what), users in sorted(_keys_of(headers).items()):
+    for (part, kind), users in sorted(_keys_of(headers).items()):
         linked = ", ".join(f"[{name}](#{name})" for name in users)
+        # What a script does with it stands behind the semicolon, in its own header.
+        what = users["append"].partition(";")[0] if "append" in users else min(users.values())
         lines.append(f"| `{part}` | {kind} | {what} | {linked} |")
     lines += ["", "Reading is a plain `LRANGE`, without a script.", "", "## An element", ""]
     lines += _prose(inspect.cleandoc(_element.__doc__ or "").split("\n"))
@@ -87,7 +89,9 @@ def keys_and_scripts() -> str:
     lines += [line.removeprefix("-- ").removeprefix("--") for line in comment.split("\n")]
     lines += ["```", "", "## Scripts", ""]
     lines += ["Each is one file in [`lua/`](../../lua/README.md), and this is its header. All"]
-    lines += ["arguments are text; `int` is a decimal number. A script is sent by its SHA-1, and in"]
+    lines += [
+        "arguments are text; `int` is a decimal number. A script is sent by its SHA-1, and in"
+    ]
     lines += ["full where the server does not know it."]
     for name, header in headers.items():
         lines += ["", f"### {name}", "", "```text", header, "```"]
@@ -117,14 +121,15 @@ def _header(name: str) -> str:
     return _scripts.load(name).source.partition("--[[\n")[2].partition("\n]]")[0]
 
 
-def _keys_of(headers: dict[str, str]) -> dict[tuple[str, str, str], list[str]]:
-    found: dict[tuple[str, str, str], list[str]] = {}
+def _keys_of(headers: dict[str, str]) -> dict[tuple[str, str], dict[str, str]]:
+    """Give for each key, by name and type, what the header of each script says of it."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
     for name, header in headers.items():
         section = header.partition("KEYS\n")[2].partition("\n\n")[0]
         for line in section.split("\n"):
             key = _KEY_LINE.match(line)
             if key:
-                found.setdefault((key[1], key[2], key[3]), []).append(name)
+                found.setdefault((key[1], key[2]), {})[name] = key[3]
     return found
 
 
