@@ -40,6 +40,7 @@ IDS_KEPT = 32
 """How many of the newest turn ids the head knows; `lua/lib/head.lua` has the same."""
 
 _REWIND_TRIES = 5
+_LONGEST_MS = timedelta.max // timedelta(milliseconds=1)
 
 
 class Draft(NamedTuple):
@@ -274,7 +275,7 @@ def _read_stat(reply: list[Any]) -> Stat:
         messages=messages,
         tokens=tokens,
         bytes=memory if memory >= 0 else None,
-        ttl=timedelta(milliseconds=ttl_ms) if ttl_ms >= 0 else None,
+        ttl=timedelta(milliseconds=min(ttl_ms, _LONGEST_MS)) if ttl_ms >= 0 else None,
         first_time=time_of(first_ms) if turns else None,
         last_time=time_of(last_ms) if turns else None,
         revision=revision.decode(),
