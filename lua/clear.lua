@@ -23,4 +23,4 @@ end
 local head = read_head(turns)
 redis.call("DEL", turns, summary)
 -- A damaged head must not keep a conversation from being deleted: every element counts.
-return head and turns_held(head) or elements
+return head and math.max(turns_held(head), 1) or elements
