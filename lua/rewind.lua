@@ -87,7 +87,7 @@ head.no, head.turn = kept.no, kept.turn
 head.messages, head.tokens = kept.messages, kept.tokens
 redis.call("LTRIM", turns, 0, kept.no - head.first_no + 1)
 redis.call("LSET", turns, 0, head_text(head))
-local covered = string.match(redis.call("GETRANGE", summary, 0, 40), "^%[1,(%d+),")
+local covered = string.match(redis.call("GETRANGE", summary, 0, 40), "^w?%[1,(%d+),")
 if covered and tonumber(covered) > kept.no then
   redis.call("DEL", summary)
 end

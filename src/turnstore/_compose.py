@@ -1,8 +1,10 @@
 """What the model is sent, and what of a request is new: one set of rules for every client.
 
 - Instructions (system, developer) go first, pass through, and are not stored.
-- History follows, then the new messages. Messages of the request that are stored already
-  are recognised and neither sent nor stored twice.
+- What was injected (recalled texts, a summary) follows as one system message, then
+  history, then the new messages. It is not stored either.
+- Messages of the request that are stored already are recognised, and neither sent nor
+  stored twice.
 - Whatever a model would refuse stays out of what is sent: a tool call without its result,
   a result without its call. It stays stored.
 - Results that answer the open calls of the newest turn continue that turn.
@@ -34,13 +36,24 @@ class Plan(NamedTuple):
     continued: list[Message] | None
 
 
-def compose(
+def compose(  # noqa: PLR0913 - a request, and all that it meets
     history: History,
     request: list[Message],
     rules: Format,
     on_other_format: Literal["raise", "text"],
+    *,
+    shown: History | None = None,
+    injected: str = "",
 ) -> Plan:
     """Put history into a request.
+
+    Args:
+        history: What was read.
+        request: The messages of the caller.
+        rules: Their format.
+        on_other_format: What to do about a stored turn of another format.
+        shown: The part of the history that is sent; by default all of it.
+        injected: What is sent before it: what was recalled, a summary.
 
     Raises:
         FormatError: A stored turn has another format, and is not to be sent as text.
@@ -57,7 +70,7 @@ def compose(
         # From the first new message on, with the instructions that stand between.
         rest = rest[next(i for i, message in enumerate(rest) if message is new[0]) :]
 
-    groups = _groups(history, rules, on_other_format)
+    groups = _groups(history if shown is None else shown, rules, on_other_format)
     answered = _answered_from_outside(new, rules)
     continued: _Group | None = None
     if answered:
@@ -77,7 +90,10 @@ def compose(
         if group is continued or group.complete
         for message in group.messages
     ]
-    return Plan(instructions + past + rest, new, continued.messages if continued else None)
+    context = [rules.context(injected)] if injected else []
+    return Plan(
+        instructions + context + past + rest, new, continued.messages if continued else None
+    )
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -73,6 +73,7 @@ class Element(NamedTuple):
         return f"{self.no}-{self.turn_id}"
 
 
+_NO = Element._fields.index("no")
 _MESSAGES = Element._fields.index("messages")
 
 # What each field is made of; the meta may be missing.
@@ -130,7 +131,7 @@ def parse(raws: list[bytes]) -> list[Row]:
 
     Raises:
         FormatError: One was written by a later version.
-        CorruptTurnError: One was not written by turnstore, or was damaged.
+        CorruptTurnError: One was not written by turnstore, was damaged, or is missing.
     """
     try:
         rows: list[Row] = orjson.loads(b"[" + b",".join(raws) + b"]")
@@ -138,7 +139,12 @@ def parse(raws: list[bytes]) -> list[Row]:
             return rows
     except (ValueError, TypeError, IndexError, KeyError):
         pass  # one by one, to find the element and what is wrong with it
-    return [_parse_one(raw) for raw in raws]
+    rows = [_parse_one(raw) for raw in raws]
+    for before, after in pairwise(rows):
+        if after[_NO] != before[_NO] + 1:
+            msg = f"element {before[_NO]} is followed by element {after[_NO]}"
+            raise CorruptTurnError(msg)
+    return rows
 
 
 def messages_of(rows: list[Row]) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from . import _element, _scripts
 from ._calls import Call, Flow
@@ -38,6 +38,9 @@ __all__ = [
 
 IDS_KEPT = 32
 """How many of the newest turn ids the head knows; `lua/lib/head.lua` has the same."""
+
+R = TypeVar("R")
+T = TypeVar("T")
 
 _REWIND_TRIES = 5
 _LONGEST_MS = timedelta.max // timedelta(milliseconds=1)
@@ -83,7 +86,7 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
         "payload": draft.payload.data,
     }
     read = _read_appended if draft.message_count else _read_unchanged
-    appended: Appended = yield _script("append", keys, values, read, expected=expected)
+    appended: Appended = yield script_call("append", keys, values, read, expected=expected)
     return appended
 
 
@@ -103,10 +106,12 @@ def read(
         head = raws.pop(0) if raws and _element.is_head(raws[0]) else None
         # The head comes first in the list: where it was read, nothing is missing.
         if head is None and raws and (len(raws) < wanted or not wanted):
-            msg = f"read of {keys}: the list does not begin with a head of ours"
+            msg = f"{keys}: the list does not begin with a head of ours; it was left as it is"
             raise CorruptTurnError(msg)
         rows = _parse(keys, raws)
-        tokens_before = _element.head_tokens_before(head) if head is not None else None
+        tokens_before = None
+        if head is not None:
+            tokens_before = _named(keys, _element.head_tokens_before, head)
         start = start_of(rows, tokens_before, window, counter)
         if head is not None or start > 0 or not rows:
             break
@@ -119,7 +124,7 @@ def read(
 
 def page(keys: Keys, limit: int, before: int | None) -> Flow[TurnPage]:
     """Read a page of whole turns, backwards: one call."""
-    found: _Found = yield _page(keys, before or 0, limit, "turns")
+    found: Found = yield page_call(keys, before or 0, limit, "turns")
     has_older = found.previous != EMPTY
     return TurnPage(
         turns_of(found.elements, found.tokens_before), found.revision, has_older=has_older
@@ -129,25 +134,25 @@ def page(keys: Keys, limit: int, before: int | None) -> Flow[TurnPage]:
 def trim(keys: Keys, max_messages: int, max_turns: int) -> Flow[int]:
     """Drop the oldest turns: one call."""
     values = {"max_messages": max_messages, "max_turns": max_turns}
-    dropped: int = yield _script("trim", keys, values, int)
+    dropped: int = yield script_call("trim", keys, values, int)
     return dropped
 
 
 def clear(keys: Keys) -> Flow[int]:
     """Delete the conversation: one call."""
-    deleted: int = yield _script("clear", keys, {}, int)
+    deleted: int = yield script_call("clear", keys, {}, int)
     return deleted
 
 
 def expire(keys: Keys, ttl_ms: int) -> Flow[bool]:
     """Set the remaining life: one call."""
-    found: bool = yield _script("expire", keys, {"ttl_ms": ttl_ms}, bool)
+    found: bool = yield script_call("expire", keys, {"ttl_ms": ttl_ms}, bool)
     return found
 
 
 def stat(keys: Keys) -> Flow[Stat]:
     """Measure the conversation: one call."""
-    measured: Stat = yield _script("stat", keys, {}, _read_stat, writes=False)
+    measured: Stat = yield script_call("stat", keys, {}, _read_stat, writes=False)
     return measured
 
 
@@ -159,7 +164,7 @@ def rewind(keys: Keys, turns: int, expected: str | None) -> Flow[list[Turn]]:
     does, after a lost answer) undoes nothing more.
     """
     for attempt in range(_REWIND_TRIES):
-        found: _Found = yield _page(keys, 0, turns, "rewind")
+        found: Found = yield page_call(keys, 0, turns, "rewind")
         if expected is not None and found.revision != expected:
             msg = (
                 f"rewind of {keys}: expected revision {expected}, "
@@ -170,7 +175,7 @@ def rewind(keys: Keys, turns: int, expected: str | None) -> Flow[list[Turn]]:
             return []
         values = {"expected": found.revision, "target": found.previous}
         try:
-            yield _script("rewind", keys, values, int, expected=found.revision)
+            yield script_call("rewind", keys, values, int, expected=found.revision)
         except ConflictError:
             # Somebody appended between the two calls. Without an expected revision
             # the newest turns are meant, whichever they are now.
@@ -183,11 +188,11 @@ def rewind(keys: Keys, turns: int, expected: str | None) -> Flow[list[Turn]]:
 
 def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int) -> Flow[int]:
     """Copy a conversation, up to a turn, into an empty one: two calls."""
-    found: _Found = yield _page(source, 0 if upto is None else upto + 1, 0, "fork")
+    found: Found = yield page_call(source, 0 if upto is None else upto + 1, 0, "fork")
     elements = found.elements
     if not elements:
         # Nothing to write, but the caller is to get what was asked for: a copy of nothing.
-        there: _Found = yield _page(target, 0, 1, "fork onto")
+        there: Found = yield page_call(target, 0, 1, "fork onto")
         if there.revision != EMPTY:
             msg = (
                 f"fork onto {target}: the source holds nothing to copy, and the target is at "
@@ -202,13 +207,15 @@ def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int) -> Flow[int]
     ids = [element.turn_id for element in elements[-IDS_KEPT:]]
     head = " ".join(["head 1", *map(str, (*totals, *before)), *ids])
     values = {"ttl_ms": ttl_ms, "head": head, "first": found.raws[0]}
-    yield _script(
+    yield script_call(
         "seed", target, values, int, expected=EMPTY, further=found.raws[1:], operation="fork onto"
     )
     return last.turn - first.turn + 1
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
+    """Elements of a conversation, and what stands before them."""
+
     revision: str
     previous: str
     tokens_before: int
@@ -217,14 +224,19 @@ class _Found(NamedTuple):
 
 
 def _parse(keys: Keys, raws: list[bytes]) -> list[Row]:
+    return _named(keys, _element.parse, raws)
+
+
+def _named(keys: Keys, read: Callable[[T], R], raw: T) -> R:
+    """Read what is stored; an error says which conversation it is."""
     try:
-        return _element.parse(raws)
+        return read(raw)
     except (CorruptTurnError, FormatError) as error:
         msg = f"{keys}: {error}; it was left as it is"
         raise type(error)(msg) from error
 
 
-def _script(  # noqa: PLR0913 - a call has these parts; all but two go by name
+def script_call(  # noqa: PLR0913 - a call has these parts; all but two go by name
     name: str,
     keys: Keys,
     values: dict[str, Any],
@@ -235,16 +247,18 @@ def _script(  # noqa: PLR0913 - a call has these parts; all but two go by name
     further: Sequence[bytes] = (),
     operation: str | None = None,
 ) -> Call:
+    """Call a script: its header says the order of the arguments, and which keys it touches."""
     script = _scripts.load(name)
     arguments = (*script.order(values), *further)
     touched = tuple([getattr(keys, name) for name in script.keys])
     return Call(operation or name, touched, script, arguments, writes, read, expected)
 
 
-def _page(keys: Keys, before: int, max_turns: int, operation: str) -> Call:
+def page_call(keys: Keys, before: int, max_turns: int, operation: str) -> Call:
+    """Read the elements of the newest turns before one; `before` 0 is the end."""
     values = {"before": before, "max_turns": max_turns}
     read = partial(_read_found, keys)
-    return _script("page", keys, values, read, writes=False, operation=operation)
+    return script_call("page", keys, values, read, writes=False, operation=operation)
 
 
 def _lrange(keys: Keys, wanted: int) -> Call:
@@ -262,10 +276,10 @@ def _read_unchanged(reply: list[Any]) -> Appended:
     return replace(_read_appended(reply), duplicate=False)
 
 
-def _read_found(keys: Keys, reply: list[Any]) -> _Found:
+def _read_found(keys: Keys, reply: list[Any]) -> Found:
     revision, previous, tokens_before, *raws = reply
     elements = [Element(*row) for row in _parse(keys, raws)]
-    return _Found(revision.decode(), previous.decode(), tokens_before, elements, raws)
+    return Found(revision.decode(), previous.decode(), tokens_before, elements, raws)
 
 
 def _read_stat(reply: list[Any]) -> Stat:

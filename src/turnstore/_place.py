@@ -17,7 +17,9 @@ from ._calls import Flow
 from ._history import Draft
 from ._keys import Keys
 from ._windowing import Density
-from .context.tokens import TokenCounter, token_counter
+from .context import Context, Summary, TokenCounter
+from .context.summary import Carried, carried, fold, is_due
+from .context.tokens import token_counter
 from .errors import LimitError
 from .messages import Format, Input, Message, format_named, plain_messages
 from .results import Appended, History, Stat, Turn, TurnPage
@@ -124,6 +126,53 @@ class Place:
     def settings(self) -> Settings:
         """The settings of the store."""
         return self._home.settings
+
+    @property
+    def counter(self) -> TokenCounter | None:
+        """What counts the tokens of the store."""
+        return self._home.counter
+
+    def summarize(self, context: Context) -> Flow[str]:
+        """Fold what stands before the window into the summary."""
+        if not isinstance(context, Context) or context.summary is None:
+            msg = (
+                "summarize() takes a Context that has a summary, as in Context(summary=Summary(…))"
+            )
+            raise TypeError(msg)
+        return self._summarize(context, context.summary)
+
+    def carry(
+        self, summary: Summary, context: Context, history: History, *, closes: bool
+    ) -> Flow[tuple[str, Flow[Carried] | None]]:
+        """Give the summary to send before a history, and what is to be folded after the save.
+
+        Args:
+            summary: How to summarise.
+            context: Whose summary it is.
+            history: What the window holds.
+            closes: Whether a topic ends with this history, which is then folded whole.
+        """
+        elements = history.elements
+        if not elements or (elements[0].turn == 1 and not closes):
+            return "", None  # nothing stands before the window, and nothing ever did
+        known = yield from carried(self.keys, context.counts)
+        before = elements[-1].turn + 1 if closes else elements[0].turn
+        after: Flow[Carried] | None = None
+        if closes or is_due(summary, known, before, history.tokens_before):
+            folding = fold(self.keys, summary, before, context.counts)
+            if summary.when == "before":
+                known = yield from folding
+            elif summary.when == "after":
+                after = folding
+        return summary.carried(known), after
+
+    def _summarize(self, context: Context, summary: Summary) -> Flow[str]:
+        history = yield from self.read(context.window)
+        elements = history.elements
+        if not elements:
+            return ""
+        known = yield from fold(self.keys, summary, elements[0].turn, context.counts, strict=True)
+        return known.text
 
     def sibling(self, identifier: str) -> Place:
         """Find the place of another conversation of the same store."""

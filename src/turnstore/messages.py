@@ -52,6 +52,10 @@ class Format:
         """Make a message of the model out of text."""
         return {"role": "assistant", "content": text}
 
+    def context(self, text: str) -> Message:
+        """Make a message out of what is sent ahead of the history and never stored."""
+        return {"role": "system", "content": text}
+
     def check(self, message: Message) -> None:
         """Raise ValueError for what this format cannot hold."""
 

@@ -67,6 +67,7 @@ class History(list[dict[str, Any]]):
     Attributes:
         revision: The revision of the conversation when it was read.
         has_older: Whether turns older than these are stored.
+        tokens_before: The tokens of all turns before these, stored or not any more.
     """
 
     def __init__(self, rows: list[Row], tokens_before: int, *, has_older: bool) -> None:
@@ -74,7 +75,7 @@ class History(list[dict[str, Any]]):
         self.revision = Element(*rows[-1]).revision if rows else EMPTY
         self.has_older = has_older
         self._rows = rows
-        self._tokens_before = tokens_before
+        self.tokens_before = tokens_before
 
     @property
     def elements(self) -> list[Element]:
@@ -84,7 +85,7 @@ class History(list[dict[str, Any]]):
     @property
     def turns(self) -> list[Turn]:
         """The same messages by turns, oldest first."""
-        return turns_of(self.elements, self._tokens_before)
+        return turns_of(self.elements, self.tokens_before)
 
 
 class TurnPage(list[Turn]):

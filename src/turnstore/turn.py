@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar
 
@@ -13,6 +13,7 @@ from ._calls import Flow
 from ._compose import Plan, compose
 from ._history import new_turn_id
 from ._place import Place, check_turn_id, check_window, plain_meta
+from .context import Context
 from .errors import (
     ClosedError,
     ConflictError,
@@ -36,13 +37,12 @@ log = logging.getLogger("turnstore")
 class TurnOptions:
     """How a turn deals with its history; checked once, shared by many turns."""
 
-    window: Window | None = None
+    context: Context = field(default_factory=Context)
     on_conflict: Literal["append", "reject"] = "append"
     on_load_error: Literal["raise", "continue"] = "raise"
     on_other_format: Literal["raise", "text"] = "raise"
 
     def __post_init__(self) -> None:
-        check_window(self.window)
         for name, choices in (
             ("on_conflict", ("append", "reject")),
             ("on_load_error", ("raise", "continue")),
@@ -51,6 +51,25 @@ class TurnOptions:
             if getattr(self, name) not in choices:
                 msg = f"{name} is one of {choices}, not {getattr(self, name)!r}"
                 raise ValueError(msg)
+
+    @classmethod
+    def of(cls, window: Window | None, context: Context | None, **options: Any) -> Self:
+        """Make options of what `turn` and `wrap` take: a window is a context of its own.
+
+        Raises:
+            TypeError: One of them is of another kind.
+            ValueError: Both were given.
+        """
+        if context is None:
+            check_window(window)
+            context = Context(window)
+        elif window is not None:
+            msg = "give a window or a context; a context has its own, as in Context(window=…)"
+            raise ValueError(msg)
+        elif not isinstance(context, Context):
+            msg = f"context is a Context, not {type(context).__name__}"
+            raise TypeError(msg)
+        return cls(context=context, **options)
 
 
 class Runner(Protocol):
@@ -98,6 +117,7 @@ class _Turn:
         self._answer: Any = None
         self._history: History | None = None
         self._plan: Plan | None = None
+        self._after: Flow[Any] | None = None  # what is left to do when the turn was saved
 
     @property
     def history(self) -> History:
@@ -152,7 +172,7 @@ class _Turn:
     def _load(self) -> Flow[None]:
         options = self._options
         try:
-            history = yield from self._place.read(options.window)
+            history = yield from self._place.read(options.context.window)
             plan = compose(history, self._request, self._rules, options.on_other_format)
         except TurnstoreError as error:
             if options.on_load_error == "raise":
@@ -161,7 +181,32 @@ class _Turn:
             self.load_error = error
             history = History([], 0, has_older=False)
             plan = compose(history, self._request, self._rules, options.on_other_format)
-        self._history, self._plan = history, plan
+        self._history, self._plan = history, (yield from self._with_context(history, plan))
+
+    def _with_context(self, history: History, plan: Plan) -> Flow[Plan]:
+        """Put before the history what the context knows, and leave out what it leaves out."""
+        context, place = self._options.context, self._place
+        prepared = yield from context.prepare(
+            history, plan.new, self._rules, place.counter, str(place.keys)
+        )
+        self.meta = prepared.meta | self.meta
+        summary = ""
+        if context.summary is not None and self.load_error is None:
+            closes = prepared.boundary is not None
+            summary, self._after = yield from place.carry(
+                context.summary, context, history, closes=closes
+            )
+        injected = "\n\n".join(text for text in (prepared.injected, summary) if text)
+        if prepared.history is history and not injected:
+            return plan
+        return compose(
+            history,
+            self._request,
+            self._rules,
+            self._options.on_other_format,
+            shown=prepared.history,
+            injected=injected,
+        )
 
     def _save(self) -> Flow[Appended | None]:
         """Append request and reply; once it is saved, answer what that did."""
@@ -188,6 +233,8 @@ class _Turn:
                 log.warning("the turn was not saved: %s", error)
                 return None
             raise self._unsaved(error) from error
+        if self._after is not None:
+            yield from self._after
         return self.saved
 
     def _unsaved(self, error: Exception) -> SaveError:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
 from turnstore._place import Place
+from turnstore.context import Context
 from turnstore.messages import Input
 from turnstore.results import Appended, History, Stat, Turn, TurnPage
 from turnstore.turn import AsyncPendingTurn, AsyncRunner, TurnOptions
@@ -306,11 +307,30 @@ class AsyncConversation:
         """
         return await self._run(self._place.stat())
 
+    async def summarize(self, context: Context) -> str:
+        """Fold what stands before the window of a context into its summary, now.
+
+        Args:
+            context: A context with a summary; its window says what is left out.
+
+        Returns:
+            The summary as it is stored then; empty where there is nothing to summarise.
+
+        Raises:
+            TypeError: The context has no summary.
+            Exception: What the model raised; the summary stays as it was.
+
+        Cost:
+            Three round trips and the model, for each 50 turns.
+        """
+        return await self._run(self._place.summarize(context))
+
     def turn(  # noqa: PLR0913 - options by keyword
         self,
         messages: Input,
         *,
         window: Window | None = None,
+        context: Context | None = None,
         turn_id: str | None = None,
         format: str = "openai.chat",  # noqa: A002 - the field's word for it
         meta: dict[str, Any] | None = None,
@@ -324,6 +344,7 @@ class AsyncConversation:
             messages: The new messages, as for `append`. System and developer messages
                 reach the model and are not stored.
             window: How much history to send; by default at most 100 messages.
+            context: What else to send: a window with a summary, sources, topics.
             turn_id: The idempotency key of the save; random by default.
             format: Whose JSON the messages are.
             meta: What else to keep with the turn: JSON.
@@ -354,8 +375,9 @@ class AsyncConversation:
             >>> len(await chat.read())
             2
         """
-        options = TurnOptions(
-            window=window,
+        options = TurnOptions.of(
+            window,
+            context,
             on_conflict=on_conflict,
             on_load_error=on_load_error,
             on_other_format=on_other_format,
@@ -370,11 +392,12 @@ class AsyncConversation:
             meta=meta,
         )
 
-    def wrap(
+    def wrap(  # noqa: PLR0913 - options by keyword
         self,
         client: C,
         *,
         window: Window | None = None,
+        context: Context | None = None,
         on_conflict: Literal["append", "reject"] = "append",
         on_load_error: Literal["raise", "continue"] = "raise",
         on_other_format: Literal["raise", "text"] = "raise",
@@ -389,6 +412,7 @@ class AsyncConversation:
             client: `openai.AsyncOpenAI`, or one for a compatible provider. It stays as it is;
                 the wrapped one shares its connections.
             window: As for `turn`.
+            context: As for `turn`.
             on_conflict: As for `turn`.
             on_load_error: As for `turn`.
             on_other_format: As for `turn`.
@@ -402,8 +426,9 @@ class AsyncConversation:
         """
         from turnstore.clients import wrap  # noqa: PLC0415 - SDKs are looked at when one is wrapped
 
-        options = TurnOptions(
-            window=window,
+        options = TurnOptions.of(
+            window,
+            context,
             on_conflict=on_conflict,
             on_load_error=on_load_error,
             on_other_format=on_other_format,

@@ -76,7 +76,7 @@ class _Memory(NamedTuple):
         options = self.options
         return self.conversation.turn(
             call.given,
-            window=options.window,
+            context=options.context,
             format=call.format,
             on_conflict=options.on_conflict,
             on_load_error=options.on_load_error,

@@ -1,0 +1,63 @@
+--[[
+fold: replace the summary by one that covers more turns, and give the lease back.
+
+KEYS
+  1  turns     list  the head, then one element per turn or piece of one, oldest first
+  2  summary   text  of the oldest turns
+  3  lease     text  who folds now; expires by itself
+
+ARGV
+  1  token     text             as given to fold_begin
+  2  covered   int   >= 0       the element up to which the replaced summary went; 0 none
+  3  upto      text  a revision  of the last element that the new one covers
+  4  value     JSON             the new summary: [1,<no>,...]; empty gives the lease back alone
+
+RETURNS int  1 stored; 0 not: the turns or the summary changed meanwhile, or nothing to store
+
+ERRORS
+  CORRUPT, FORMAT  what is stored cannot be read; nothing was written
+]]
+--# include element
+--# include head
+local turns = KEYS[1]
+local summary = KEYS[2]
+local lease = KEYS[3]
+local token = ARGV[1]
+local covered = tonumber(ARGV[2])
+local upto = ARGV[3]
+local value = ARGV[4]
+
+if redis.call("GET", lease) == token then
+  redis.call("DEL", lease)
+end
+if value == "" then
+  return 0
+end
+local head, refusal = read_head(turns)
+if refusal then
+  return redis.error_reply(refusal)
+end
+local known = string.match(redis.call("GETRANGE", summary, 0, 40), "^w?%[1,(%d+),")
+local no, turn_id = string.match(upto, "^(%d+)%-(.+)$")
+no = tonumber(no)
+if tonumber(known or 0) ~= covered or no > head.no then
+  return 0
+end
+-- An element that was trimmed away meanwhile is covered all the same; one that was undone,
+-- and has another in its place, is not.
+if no >= head.first_no then
+  local last
+  last, refusal = read_header(turns, no - head.first_no + 1)
+  if refusal then
+    return redis.error_reply(refusal)
+  end
+  if last.turn_id ~= turn_id then
+    return 0
+  end
+end
+redis.call("SET", summary, value)
+local ttl_ms = redis.call("PTTL", turns)
+if ttl_ms > 0 then
+  redis.call("PEXPIRE", summary, ttl_ms)
+end
+return 1

@@ -1,0 +1,141 @@
+"""What the parts of a context share: prompts, what is read of messages, soft failures."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Generator, Iterable
+from typing import Any, TypeAlias, TypeVar
+
+from turnstore._calls import Ask
+from turnstore.messages import Format, Message
+
+__all__ = [
+    "Asking",
+    "check_deadline",
+    "check_function",
+    "check_template",
+    "failed",
+    "fill",
+    "said",
+    "text_of",
+    "transcript",
+]
+
+log = logging.getLogger("turnstore")
+
+R = TypeVar("R")
+
+Asking: TypeAlias = Generator[Ask, Any, R]
+"""A flow that asks functions of the caller's, and sends nothing to Redis."""
+
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def failed(counts: Counter[str], name: str, error: Exception, instead: str) -> None:
+    """Count a failure that the turn survives, and say in the log what happens instead."""
+    counts[name] += 1
+    log.warning("%s failed (%s: %s); %s", name, type(error).__name__, error, instead)
+
+
+def check_function(what: str, function: object) -> None:
+    """Refuse what cannot be called.
+
+    Raises:
+        TypeError: It is no function.
+    """
+    if not callable(function):
+        msg = f"{what} is a function, not {type(function).__name__}"
+        raise TypeError(msg)
+
+
+def check_deadline(what: str, deadline: float | None) -> None:
+    """Check that a deadline is None or a number of seconds above 0.
+
+    Raises:
+        TypeError: It is no number.
+        ValueError: It is not above 0.
+    """
+    if deadline is None:
+        return
+    if not isinstance(deadline, int | float) or isinstance(deadline, bool):
+        msg = f"{what}(deadline={deadline!r}): a deadline is a number of seconds, or None"
+        raise TypeError(msg)
+    if not deadline > 0:
+        msg = f"{what}(deadline={deadline}): a deadline is above 0; None waits"
+        raise ValueError(msg)
+
+
+def check_template(what: str, template: str, *places: str) -> None:
+    """Check that a template has a place for each text that it cannot do without.
+
+    Raises:
+        TypeError: It is no text.
+        ValueError: A place is missing.
+    """
+    if not isinstance(template, str):
+        msg = f"{what} is text, not {type(template).__name__}"
+        raise TypeError(msg)
+    missing = set(places) - set(_PLACE.findall(template))
+    if missing:
+        names = ", ".join(f"{{{name}}}" for name in sorted(missing))
+        msg = f"{what} has no place for {names}"
+        raise ValueError(msg)
+
+
+def fill(template: str, **texts: str) -> str:
+    """Put texts into the places of a template, all at once: no text is filled in turn.
+
+    Braces around anything else stay as they are.
+    """
+    return _PLACE.sub(lambda place: texts.get(place[1], place[0]), template)
+
+
+def text_of(answer: object) -> str:
+    """Take what a model answered, which has to be text that says something.
+
+    Raises:
+        TypeError: It is no text.
+        ValueError: It is empty.
+    """
+    if not isinstance(answer, str):
+        msg = f"the answer is {type(answer).__name__}, not text"
+        raise TypeError(msg)
+    if not answer.strip():
+        msg = "the answer is empty"
+        raise ValueError(msg)
+    return answer.strip()
+
+
+def said(messages: Iterable[Message], rules: Format, *, by_model: bool = False) -> str:
+    """Give the text of the user's messages, or of the model's; empty where there is none."""
+    texts = [
+        rules.text(message).strip()
+        for message in messages
+        if rules.is_reply(message) == by_model
+        and not rules.is_instruction(message)
+        and not rules.results(message)
+    ]
+    return "\n".join(text for text in texts if text)
+
+
+def transcript(messages: Iterable[Message], rules: Format, *, most: int) -> str:
+    """Write messages down for a prompt: who said what, a line each, instructions left out.
+
+    Args:
+        messages: The messages, oldest first.
+        rules: Their format.
+        most: How many characters of a message are kept; the middle of a longer one is
+            left out.
+    """
+    lines: list[str] = []
+    for message in messages:
+        text = rules.text(message).strip()
+        if not text or rules.is_instruction(message):
+            continue
+        if len(text) > most:
+            text = f"{text[: most // 2]} […] {text[-(most // 2) :]}"
+        speaker = "assistant" if rules.is_reply(message) else "user"
+        lines.append(f"{'tool' if rules.results(message) else speaker}: {text}")
+    return "\n".join(lines)
