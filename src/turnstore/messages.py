@@ -8,7 +8,7 @@ open tool calls, and which answer them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from . import _json
@@ -23,8 +23,9 @@ Message: TypeAlias = dict[str, Any]
 class Model(Protocol):
     """A message object of an SDK: whatever has pydantic's `model_dump`."""
 
-    def model_dump(self, **options: Any) -> dict[str, Any]:
-        """Give its fields as a dict."""
+    @property
+    def model_dump(self) -> Callable[..., dict[str, Any]]:
+        """Give its fields as a dict. A property here, to fit methods of any options."""
         ...
 
 
