@@ -11,8 +11,9 @@ import pytest
 
 from tests.lua import headers
 from tests.unit.histories import raw_elements, user
-from turnstore import Store, _scripts
+from turnstore import Store, Window, _scripts
 from turnstore._keys import Keys
+from turnstore.context import Context, Summary
 
 NAMES = _scripts.names()
 
@@ -26,7 +27,6 @@ def test_a_header_is_by_the_grammar(name: str) -> None:
     header = headers.read(name)
     assert header.purpose
     assert header.returns
-    assert header.keys[0] == "turns"
     assert set(header.keys) <= set(Keys._fields), "a script touches one conversation alone"
 
 
@@ -135,6 +135,8 @@ class Recorder:
         self.sent: dict[str, tuple[Any, ...]] = {}
 
     def execute_command(self, command: str, sha: str, *rest: Any, **_: object) -> Any:
+        if command == "lrange":
+            return [HEAD, *ELEMENTS][rest[0] :]
         assert command == "EVALSHA"
         (name,) = [name for name in NAMES if _scripts.load(name).sha == sha]
         count, *keys = rest
@@ -144,12 +146,15 @@ class Recorder:
         return ANSWERS[name]
 
 
-(ELEMENT,) = raw_elements([[[user("q")]]])
+ELEMENTS = raw_elements([[[user("q")]], [[user("r")]]])
+HEAD = b"head 1 2 2 2 20 1 1 0 0 id-1 id-2"
 ANSWERS: dict[str, Any] = {
     "append": [1, b"1-a", 1, 1, 0, 0],
     "clear": 0,
     "expire": 1,
-    "page": [b"1-id-1", b"0", 0, ELEMENT],
+    "fold": 1,
+    "fold_begin": [1, b""],
+    "page": [b"1-id-1", b"0", 0, ELEMENTS[0]],
     "rewind": 1,
     "seed": 1,
     "stat": [b"0", 0, 0, 0, 0, -2, 0, 0],
@@ -170,6 +175,7 @@ def sent() -> dict[str, tuple[Any, ...]]:
     chat.fork("d")
     chat.stat()
     chat.trim(5)
+    chat.summarize(Context(Window(turns=1), summary=Summary(lambda _: "summary")))
     return client.sent
 
 

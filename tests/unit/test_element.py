@@ -55,8 +55,11 @@ def test_golden_elements(raw: bytes) -> None:
     assert read.revision == f"{header[0]}-{header[7]}"
 
 
-def test_all_golden_elements_at_once() -> None:
-    assert [read.messages for read in parse(list(GOLDEN))] == [m for _, m, _ in GOLDEN.values()]
+@pytest.mark.parametrize("second", [element(2), b"w" + element(2, b'[{"n":18446744073709551616}]')])
+def test_several_elements_at_once(second: bytes) -> None:
+    read = parse([element(1), second, element(3)])
+    assert [one.revision for one in read] == ["1-id-1", "2-id-2", "3-id-3"]
+    assert [len(one.messages) for one in read] == [1, 1, 1]
 
 
 def test_golden_payloads() -> None:
