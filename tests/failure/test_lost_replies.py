@@ -13,7 +13,7 @@ import pytest
 from tests.failure.helping import load_scripts
 from tests.invariants.raw import look
 from tests.servers.proxy import Cut
-from turnstore import _scripts
+from turnstore import Store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -166,12 +166,12 @@ async def test_a_read_is_whole_or_asked_again(
     assert (await chat.stat()).turns == 3
 
 
-async def test_a_turn_id_is_known_for_sixteen_turns(
+async def test_a_turn_id_is_known_for_32_turns(
     new_store: NewStore, proxy: Proxy, server: Server
 ) -> None:
     chat = new_store(at=proxy).conversation("ada")
     await _abc(chat, server)
-    for number in range(14):
+    for number in range(30):
         await chat.append("later", turn_id=f"later-{number}")
     assert (await chat.append("b", turn_id="b")).duplicate
     assert (await chat.append("b", turn_id="b")).revision == "2-b"
@@ -179,32 +179,30 @@ async def test_a_turn_id_is_known_for_sixteen_turns(
 
 
 async def test_a_rewind_whose_answer_was_lost_spares_what_came_after(
-    new_store: NewStore, proxy: Proxy, server: Server
+    new_store: NewStore, proxy: Proxy, server: Server, prefix: str
 ) -> None:
     """Between the lost answer and the second command, another writer appends."""
-    chat, other = (new_store(at=at).conversation("ada") for at in (proxy, None))
+    chat = new_store(at=proxy).conversation("ada")
     await _abc(chat, server)
     proxy.next(Cut.NEVER, command="EVALSHA")
-    proxy.next(Cut.REPLY_LOST, command="EVALSHA", then=lambda: _append_behind(server, other.key))
+    proxy.next(Cut.REPLY_LOST, command="EVALSHA", then=lambda: _append_behind(server, prefix))
     assert [turn.id for turn in await chat.rewind()] == ["c"]
     assert look(server.raw, chat.key).contents == ["a", "b", "x"]
 
 
 @pytest.mark.parametrize("expected", [None, "3-c"])
 async def test_a_rewind_to_nothing_spares_what_came_after(
-    new_store: NewStore, proxy: Proxy, server: Server, expected: str | None
+    new_store: NewStore, proxy: Proxy, server: Server, prefix: str, expected: str | None
 ) -> None:
     chat = new_store(at=proxy).conversation("ada")
     await _abc(chat, server)
     proxy.next(Cut.NEVER, command="EVALSHA")
-    proxy.next(Cut.REPLY_LOST, command="EVALSHA", then=lambda: _append_behind(server, chat.key))
+    proxy.next(Cut.REPLY_LOST, command="EVALSHA", then=lambda: _append_behind(server, prefix))
     undone = await chat.rewind(3, expected_revision=expected)
     assert [turn.id for turn in undone] == ["a", "b", "c"]
     assert look(server.raw, chat.key).contents == ["x"]
 
 
-def _append_behind(server: Server, key: str) -> None:
+def _append_behind(server: Server, prefix: str) -> None:
     """Append a turn as another process would."""
-    payload = b'[{"role":"user","content":"x"}]'
-    arguments = ("x", 60_000, 0, "", 0, 1, 0, "", "openai.chat", payload)
-    server.raw.eval(_scripts.load("append").source, 1, key, *arguments)
+    Store(server.raw, name="test", prefix=prefix).conversation("ada").append("x")

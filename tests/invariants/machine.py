@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 NAMES = ("ada", "bob", "eve")
 TTL = timedelta(hours=1)
-MAX_MESSAGES = 20
+MAX_MESSAGES = 40
 
 names = st.sampled_from(NAMES)
 contents = st.lists(st.text("xyé ", max_size=3), max_size=5)
-# Few ids, so that they come again: among the newest sixteen, and after more than sixteen.
-ids = st.integers(0, 30).map("id-{}".format)
+# Few ids, so that they come again: among the newest 32, and after more than these.
+ids = st.integers(0, 50).map("id-{}".format)
 limits = st.one_of(st.none(), st.integers(1, MAX_MESSAGES + 2))
 either = st.booleans()
 
@@ -81,7 +81,7 @@ class Machine(RuleBasedStateMachine):
         self._append(on_async, name, said, turn_id, None, continues)
         self._last = (name, said, turn_id, continues)
 
-    @rule(on_async=either, name=names, many=st.integers(1, 20))
+    @rule(on_async=either, name=names, many=st.integers(1, 40))
     def append_many(self, *, on_async: bool, name: str, many: int) -> None:
         for _ in range(many):
             self._append(on_async, name, ["x"], uuid4().hex, None, continues=False)
@@ -140,7 +140,7 @@ class Machine(RuleBasedStateMachine):
         dropped = self._models[name].trim(messages, turns)
         assert self._do(on_async, name, "trim", messages, turns=turns) == dropped
 
-    @rule(on_async=either, name=names, turns=st.integers(1, 25), data=st.data())
+    @rule(on_async=either, name=names, turns=st.integers(1, 45), data=st.data())
     def rewind(self, *, on_async: bool, name: str, turns: int, data: st.DataObject) -> None:
         expected = data.draw(st.one_of(st.none(), self._some_revision(name)))
         model = self._models[name]
@@ -174,7 +174,7 @@ class Machine(RuleBasedStateMachine):
         else:
             assert self._do(on_async, name, "clear") == bool(dropped)
 
-    @rule(on_async=either, source=names, onto=names, upto=st.one_of(st.none(), st.integers(1, 40)))
+    @rule(on_async=either, source=names, onto=names, upto=st.one_of(st.none(), st.integers(1, 60)))
     def fork(self, *, on_async: bool, source: str, onto: str, upto: int | None) -> None:
         if source == onto:
             return
@@ -197,7 +197,7 @@ class Machine(RuleBasedStateMachine):
         assert history.has_older == (len(shown) < len(model.turn_numbers))
         self._compare_turns(model, shown, history.turns)
 
-    @rule(on_async=either, name=names, limit=st.integers(1, 8), before=st.integers(1, 60))
+    @rule(on_async=either, name=names, limit=st.integers(1, 8), before=st.integers(1, 90))
     def page(self, *, on_async: bool, name: str, limit: int, before: int) -> None:
         self._page(on_async, name, limit, before)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-IDS_KNOWN = 16
+IDS_KNOWN = 32
 
 
 class Conflict(Exception):  # noqa: N818 (named for what it means)
@@ -131,6 +131,8 @@ class Model:
     def fork(self, target: Model, upto: int | None) -> None:
         """Copy to another conversation, which is empty or holds the copy already."""
         copied = [piece for piece in self.pieces if upto is None or piece.turn <= upto]
+        if not copied and target.pieces:
+            raise Conflict
         if not copied:
             return
         if target.pieces:
