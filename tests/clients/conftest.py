@@ -14,6 +14,8 @@ from turnstore.testing import ModelServer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from tests.conftest import NewStore
+    from tests.servers.proxy import Proxy
     from tests.servers.setups import Setup
     from turnstore import AsyncConversation, AsyncStore
 
@@ -71,6 +73,12 @@ def wrap(base: OpenAI | AsyncOpenAI) -> Wrap:
 def chat(store: AsyncStore) -> AsyncConversation:
     """Give an empty conversation."""
     return store.conversation("ada")
+
+
+@pytest.fixture
+def far(new_store: NewStore, proxy: Proxy) -> AsyncConversation:
+    """Give an empty conversation behind the proxy."""
+    return new_store(at=proxy).conversation("ada")
 
 
 @pytest.fixture

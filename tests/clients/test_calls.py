@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tests.clients.conftest import Wrap
     from tests.clients.talking import Api
-    from tests.conftest import NewStore
     from tests.servers.proxy import Proxy
     from turnstore import AsyncConversation, AsyncStore
     from turnstore.testing import ModelServer
@@ -64,9 +63,9 @@ async def test_a_call_is_one_turn_with_what_is_known_of_it(
 
 
 async def test_one_load_and_one_save(
-    new_store: NewStore, proxy: Proxy, wrap: Wrap, api: Api
+    far: AsyncConversation, proxy: Proxy, wrap: Wrap, api: Api
 ) -> None:
-    client = wrap(new_store(at=proxy).conversation("ada"))
+    client = wrap(far)
     await api.say(client, "Hello")
     proxy.clear()
     await api.say(client, "Hello")
@@ -74,9 +73,9 @@ async def test_one_load_and_one_save(
 
 
 async def test_a_call_that_the_sdk_repeats_is_loaded_and_saved_once(
-    new_store: NewStore, proxy: Proxy, wrap: Wrap, model: ModelServer, api: Api
+    far: AsyncConversation, proxy: Proxy, wrap: Wrap, model: ModelServer, api: Api
 ) -> None:
-    chat = new_store(at=proxy).conversation("ada")
+    chat = far
     client = wrap(chat).with_options(max_retries=3)
     await api.say(client, "Hello")
     proxy.clear()
@@ -287,9 +286,9 @@ async def test_a_history_with_the_provider_is_refused(
 
 
 async def test_several_replies_are_refused_before_anything_is_read(
-    new_store: NewStore, proxy: Proxy, wrap: Wrap, model: ModelServer
+    far: AsyncConversation, proxy: Proxy, wrap: Wrap, model: ModelServer
 ) -> None:
-    client = wrap(new_store(at=proxy).conversation("ada"))
+    client = wrap(far)
     proxy.go_down()
     with pytest.raises(ValueError, match="n=2"):
         await CHAT.create(client, "Hello", n=2)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from tests.clients.conftest import Wrap
     from tests.clients.talking import Api
-    from tests.conftest import NewStore
     from tests.servers.proxy import Proxy
     from turnstore import AsyncConversation, AsyncStore, Store
     from turnstore.testing import ModelServer
@@ -237,9 +236,9 @@ async def test_the_conversation_is_bound_when_the_call_is_made(
 
 
 async def test_one_load_and_one_save(
-    new_store: NewStore, proxy: Proxy, wrap: Wrap, model: ModelServer, api: Api
+    far: AsyncConversation, proxy: Proxy, wrap: Wrap, model: ModelServer, api: Api
 ) -> None:
-    client = wrap(new_store(at=proxy).conversation("ada")).with_options(max_retries=2)
+    client = wrap(far).with_options(max_retries=2)
     await api.say(client, "Hello")
     proxy.clear()
     model.script(Reply.error(500), Reply("fine", tool_calls=[ToolCall(name="f")]))

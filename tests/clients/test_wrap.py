@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from tests.clients.conftest import Wrap
     from tests.clients.talking import Api
-    from tests.conftest import NewStore
     from tests.servers.proxy import Proxy
     from turnstore import AsyncConversation
     from turnstore.testing import ModelServer
@@ -69,9 +68,9 @@ async def test_two_memories_of_one_client_do_not_mix(
 
 
 async def test_wrapping_sends_nothing(
-    new_store: NewStore, proxy: Proxy, base: OpenAI | AsyncOpenAI, model: ModelServer
+    far: AsyncConversation, proxy: Proxy, base: OpenAI | AsyncOpenAI, model: ModelServer
 ) -> None:
-    new_store(at=proxy).conversation("ada").wrap(base)
+    far.wrap(base)
     assert model.requests == []
     assert proxy.count("LRANGE") == 0
 
@@ -88,9 +87,9 @@ async def test_a_copy_with_other_options_keeps_the_memory(
 
 
 async def test_other_endpoints_are_the_sdks_own(
-    new_store: NewStore, proxy: Proxy, wrap: Wrap, model: ModelServer
+    far: AsyncConversation, proxy: Proxy, wrap: Wrap, model: ModelServer
 ) -> None:
-    client = wrap(new_store(at=proxy).conversation("ada"))
+    client = wrap(far)
     response = await client.responses.create(model="m", input="Hello")
     proxy.clear()
     embedded = await client.embeddings.create(model="m", input="a")

@@ -9,21 +9,23 @@ class overrides just that; all else, and every other endpoint, is the SDK's own.
 from __future__ import annotations
 
 import copy
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from inspect import getattr_static, isawaitable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from openai import AsyncOpenAI, OpenAI
 
 from turnstore.aio import AsyncConversation
-from turnstore.clients._openai_call import Call, call_of, mended
+from turnstore.clients._openai_call import call_of, mended
 from turnstore.clients._openai_stream import remembered
-from turnstore.conversation import Conversation
+from turnstore.turn import AsyncPendingTurn, PendingTurn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
-    from turnstore.turn import AsyncPendingTurn, PendingTurn, TurnOptions
+    from turnstore.conversation import Conversation
+    from turnstore.turn import TurnOptions
 
 __all__ = ["wrap"]
 
@@ -47,7 +49,11 @@ def wrap(conversation: Conversation | AsyncConversation, client: C, options: Tur
     state: Any = vars(wrapped)
     for name in _cached(kind) & state.keys():  # client.chat and the like lead back to the original
         del state[name]
-    state["_turnstore"] = _Memory(conversation, options)
+    # What its own `turn` does, but for the messages and their format; options are checked once.
+    owner: Any = conversation
+    begin = AsyncPendingTurn if is_async else PendingTurn
+    parts = (owner._run, owner._place)  # noqa: SLF001 - of the same house
+    state["_turnstore"] = partial(begin, *parts, options=options, turn_id=None, meta=None)
     return wrapped
 
 
@@ -68,24 +74,9 @@ def _cached(client: type) -> frozenset[str]:
     )
 
 
-class _Memory(NamedTuple):
-    conversation: Any
-    options: TurnOptions
-
-    def turn(self, call: Call) -> Any:
-        options = self.options
-        return self.conversation.turn(
-            call.given,
-            context=options.context,
-            format=call.format,
-            on_conflict=options.on_conflict,
-            on_load_error=options.on_load_error,
-            on_other_format=options.on_other_format,
-        )
-
-
 class _Remembering(OpenAI):
-    _turnstore: _Memory | None = None  # none in a client that was made by the class itself
+    # What begins a turn; None in a client that somebody makes of this class anew.
+    _turnstore: Callable[..., PendingTurn] | None = None
 
     def request(
         self, cast_to: Any, options: Any, *, stream: bool = False, stream_cls: Any = None
@@ -95,8 +86,7 @@ class _Remembering(OpenAI):
         if self._turnstore is None or call is None:
             return ask(cast_to, options, stream=stream, stream_cls=stream_cls)
         twin = remembered(stream_cls) if stream else None
-        turn: PendingTurn
-        with self._turnstore.turn(call) as turn:
+        with self._turnstore(call.given, format=call.format) as turn:
             how = {"stream": stream, "stream_cls": twin}
             try:
                 raw = ask(cast_to, call.sending(turn.messages), **how)
@@ -123,7 +113,7 @@ class _Remembering(OpenAI):
 
 
 class _AsyncRemembering(AsyncOpenAI):
-    _turnstore: _Memory | None = None
+    _turnstore: Callable[..., AsyncPendingTurn] | None = None
 
     async def request(
         self, cast_to: Any, options: Any, *, stream: bool = False, stream_cls: Any = None
@@ -133,8 +123,7 @@ class _AsyncRemembering(AsyncOpenAI):
         if self._turnstore is None or call is None:
             return await ask(cast_to, options, stream=stream, stream_cls=stream_cls)
         twin = remembered(stream_cls) if stream else None
-        turn: AsyncPendingTurn
-        async with self._turnstore.turn(call) as turn:
+        async with self._turnstore(call.given, format=call.format) as turn:
             how = {"stream": stream, "stream_cls": twin}
             try:
                 raw = await ask(cast_to, call.sending(turn.messages), **how)
