@@ -224,7 +224,7 @@ _REFUSALS: tuple[tuple[str, type[ServerError], str], ...] = (
         ),
     ),
     (
-        r"\b(NOAUTH|WRONGPASS|NOPERM)\b",
+        r"\b(NOAUTH|WRONGPASS|NOPERM)\b|unauthenticated",
         DeniedError,
         (
             "the server did not allow it; nothing was written. Check the user, the password "
@@ -232,9 +232,17 @@ _REFUSALS: tuple[tuple[str, type[ServerError], str], ...] = (
         ),
     ),
     (
-        r"\b(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|BUSY)\b",
+        r"\b(NOREPLICAS|MISCONF)\b",
         UnavailableError,
-        "the server is not ready; nothing was written. Try again later",
+        "the server takes no writes at present; nothing was written. Try again later",
+    ),
+    (
+        r"^(MOVED|ASK) \d",
+        UnsupportedError,
+        (
+            "the server is a node of a Cluster, and another node has the key; nothing was "
+            "written. Use a Cluster client: from_url(…, cluster=True)"
+        ),
     ),
     (
         r"(?i)unknown (redis )?command",
@@ -247,14 +255,33 @@ _REFUSALS: tuple[tuple[str, type[ServerError], str], ...] = (
 )
 
 
+# Refused before it ran, this time. But redis-py may have sent the command before, to a server
+# that ran it and went down before it answered, and asks again while that comes back.
+_NOT_READY = re.compile(r"\b(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY)\b")
+
+# redis-py cuts the code off the text of an error that it has a class for.
+_CODES: tuple[tuple[type[Exception], str], ...] = (
+    (fault.BusyLoadingError, "LOADING"),
+    (fault.MasterDownError, "MASTERDOWN"),  # before its base, as is MOVED
+    (fault.ClusterDownError, "CLUSTERDOWN"),
+    (fault.TryAgainError, "TRYAGAIN"),
+    (fault.MovedError, "MOVED"),
+    (fault.AskError, "ASK"),
+    (fault.ReadOnlyError, "READONLY"),
+    (fault.OutOfMemoryError, "OOM"),
+    (fault.NoPermissionError, "NOPERM"),
+)
+
+
 def _translated(error: Exception, call: Call) -> TurnstoreError:
     """Find the error of ours that says what happened, to which key, and what is left."""
     what = f"{call.operation} of {call.keys[0].decode()}"
-    text = str(error)
+    code = next((f"{code} " for kind, code in _CODES if isinstance(error, kind)), "")
+    text = f"{code}{error}"
     return (
         _refused_by_script(what, text, call)
         or _refused_by_server(what, text)
-        or _unavailable(what, error, call)
+        or _unavailable(what, text, error, call)
         or _failed_script(what, text, call)
         or ServerError(f"{what}: the server answered with an error: {text}")
     )
@@ -281,10 +308,12 @@ def _refused_by_server(what: str, text: str) -> ServerError | None:
     return None
 
 
-def _unavailable(what: str, error: Exception, call: Call) -> ServerError | None:
+def _unavailable(what: str, text: str, error: Exception, call: Call) -> ServerError | None:
     if isinstance(error, fault.AuthenticationError | fault.AuthorizationError):
         return DeniedError(f"{what}: the server did not accept the credentials: {error}")
-    if isinstance(error, fault.ResponseError | fault.DataError | fault.InvalidResponse):
+    is_ready = _NOT_READY.search(text) is None
+    refusals = fault.ResponseError | fault.DataError | fault.InvalidResponse
+    if is_ready and isinstance(error, refusals):
         return None
     # redis-py may have sent the command several times, and any of them may have arrived.
     # Only where no connection was to be had is it sure that none did.
@@ -295,8 +324,9 @@ def _unavailable(what: str, error: Exception, call: Call) -> ServerError | None:
         if unknown
         else "nothing was changed; try again"
     )
+    reason = "no answer from the server" if is_ready else "the server is not ready"
     return UnavailableError(
-        f"{what}: no answer from the server; {state}. The client said: {error}",
+        f"{what}: {reason}; {state}. The client said: {text}",
         outcome_unknown=unknown,
     )
 

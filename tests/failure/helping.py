@@ -9,6 +9,7 @@ import redis
 from turnstore import _scripts
 
 if TYPE_CHECKING:
+    from turnstore import AsyncConversation
     from tests.servers.running import Server
 
 
@@ -19,3 +20,8 @@ def load_scripts(server: Server, key: str) -> None:
         where["target_nodes"] = server.raw.get_node_from_key(key)
     for name in _scripts.names():
         server.raw.execute_command("SCRIPT LOAD", _scripts.load(name).source, **where)
+
+
+async def said(chat: AsyncConversation) -> list[str]:
+    """Read what was said, oldest first."""
+    return [message["content"] for message in await chat.read()]

@@ -52,6 +52,8 @@ class Fault:
         after_bytes: For IN_COMMAND and IN_REPLY: how much gets through; half by default.
         delay_seconds: How long the reply is held back first.
         then: Called when the server has answered, before the cut: what others do meanwhile.
+        answer: An error that the client is given instead, as in "LOADING not yet"; the server
+            sees nothing of the command.
     """
 
     cut: Cut
@@ -60,6 +62,7 @@ class Fault:
     after_bytes: int | None = None
     delay_seconds: float = 0
     then: Callable[[], object] | None = None
+    answer: str = ""
 
     def strikes(self, command: str) -> bool:
         """Say whether `command` is one of those it is for."""
@@ -108,10 +111,13 @@ class Proxy:
         after_bytes: int | None = None,
         delay_seconds: float = 0,
         then: Callable[[], object] | None = None,
+        answer: str = "",
     ) -> None:
         """Arm a fault; see `Fault`. Faults strike in the order in which they were armed."""
         with self._lock:
-            self._faults.append(Fault(cut, command, times, after_bytes, delay_seconds, then))
+            self._faults.append(
+                Fault(cut, command, times, after_bytes, delay_seconds, then, answer)
+            )
 
     def clear(self) -> None:
         """Forget the armed faults and the commands seen."""
@@ -272,6 +278,9 @@ class _Connection:
             if fault and fault.cut is Cut.IN_COMMAND:
                 self.server.sendall(fault.beginning(frame))
                 raise _CutHere
+            if fault and fault.answer:
+                self.client.sendall(f"-{fault.answer}\r\n".encode())
+                continue
             self.awaited.append(fault)
             self.server.sendall(frame)
 
