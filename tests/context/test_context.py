@@ -7,6 +7,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from openai import OpenAI
 
 from tests.context.flows import Recorder, drive, history_of, said
 from tests.unit.histories import Json, asks, assistant, result, user
@@ -22,11 +23,12 @@ from turnstore.context import (
     Topics,
 )
 from turnstore.messages import FORMATS
+from turnstore.testing import ModelServer, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from turnstore import AsyncStore, PendingTurn
+    from turnstore import AsyncStore, PendingTurn, Store
     from turnstore.context.context import Prepared
 
 CHAT, RESPONSES = FORMATS["openai.chat"], FORMATS["openai.responses"]
@@ -358,3 +360,48 @@ async def test_an_async_function_on_a_sync_store_is_said_in_the_log(
         turn.reply("hi")
     assert "is async, and this store is not" in caplog.text
     assert context.counts == {"recall": 1}
+
+
+def test_a_wrapped_client_has_the_context_in_each_step_of_a_tool_loop(
+    make_store: Callable[..., Store],
+) -> None:
+    source = Recorder("The harbour is at 5 m.")
+    context = Context(sources=[source], topics=Topics(embed), frame="<{texts}>")
+    chat = make_store().conversation("ada")
+    call = Reply.tool_call("depth")
+    with ModelServer() as model, OpenAI(base_url=model.base_url, api_key="none") as openai:
+        model.script(call, Reply("Deep."))
+        client = chat.wrap(openai, context=context)
+        answer = client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": BOATS}]
+        )
+        calls = answer.choices[0].message.tool_calls
+        assert calls
+        client.chat.completions.create(
+            model="m", messages=[{"role": "tool", "tool_call_id": calls[0].id, "content": "5"}]
+        )
+        injected = {"role": "system", "content": "<The harbour is at 5 m.>"}
+        assert [request.messages[0] for request in model.requests] == [injected] * 2
+    assert [query.text for query in source.given] == [BOATS] * 2
+    assert [message["role"] for message in chat.read()] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    assert len(chat.read().turns) == 1
+
+
+def test_a_wrapped_client_of_responses_has_the_context_too(
+    make_store: Callable[..., Store],
+) -> None:
+    context = Context(sources=[Recorder("A fact.")], entities=Entities(), frame="<{texts}>")
+    chat = make_store().conversation("ada")
+    with ModelServer() as model, OpenAI(base_url=model.base_url, api_key="none") as openai:
+        client = chat.wrap(openai, context=context)
+        client.responses.create(model="m", input="who was Ada Lovelace?")
+        client.responses.create(model="m", input="and Byron?")
+        sent = model.requests[1].messages
+    assert sent[0] == {"role": "system", "content": "<A fact.>"}
+    assert [item.get("role") for item in sent] == ["system", "user", "assistant", "user"]
+    assert chat.read().turns[1].meta["entities"] == ["Byron", "Ada Lovelace"]
