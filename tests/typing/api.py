@@ -1,0 +1,210 @@
+"""The types of the public API, as mypy and pyright see them in a user's code; never run.
+
+`make check` checks this file: an argument that stops being accepted, or a result that changes
+its type, is an error here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Literal, assert_type
+
+import redis
+import redis.asyncio
+from openai import AsyncOpenAI, OpenAI
+from openai.types.chat import (
+    ChatCompletion,
+    ChatCompletionMessage,
+    ChatCompletionMessageParam,
+    ChatCompletionUserMessageParam,
+)
+from openai.types.responses import Response
+
+from turnstore import (
+    Appended,
+    AsyncConversation,
+    AsyncPendingTurn,
+    AsyncStore,
+    ConflictError,
+    Conversation,
+    History,
+    Input,
+    LimitError,
+    Message,
+    PendingTurn,
+    SaveError,
+    ScriptError,
+    Stat,
+    Store,
+    Turn,
+    TurnConflictError,
+    TurnPage,
+    TurnstoreError,
+    UnavailableError,
+    Window,
+)
+
+
+def stores(client: redis.Redis, cluster: redis.RedisCluster) -> None:
+    store = Store(
+        client,
+        name="app",
+        prefix="p",
+        secret=b"0123456789abcdef",
+        max_messages=None,
+        ttl=timedelta(hours=1),
+        max_turn_messages=10,
+        max_turn_bytes=None,
+        count_tokens=lambda message: len(message["content"]),
+    )
+    assert_type(store, Store)
+    Store(cluster, name="app", ttl=None)
+    assert_type(Store.from_url("redis://localhost", name="app", cluster=True, ttl=None), Store)
+    with store as same:
+        assert_type(same, Store)
+    assert_type(store.conversation("c"), Conversation)
+    assert_type(store.close(), None)
+
+
+async def async_stores(
+    client: redis.asyncio.Redis, cluster: redis.asyncio.RedisCluster
+) -> AsyncConversation:
+    store = AsyncStore(client, name="app")
+    AsyncStore(cluster, name="app")
+    assert_type(AsyncStore.from_url("redis://localhost", name="app"), AsyncStore)
+    async with store as same:
+        assert_type(same, AsyncStore)
+    await store.close()
+    return store.conversation("c")
+
+
+def what_may_be_appended(  # noqa: PLR0913, PLR0917 - each is one kind of value
+    chat: Conversation,
+    completion: ChatCompletion,
+    message: ChatCompletionMessage,
+    typed: ChatCompletionUserMessageParam,
+    union: list[ChatCompletionMessageParam],
+    response: Response,
+    mapping: Mapping[str, Any],
+    generator: Iterator[str],
+) -> None:
+    chat.append("text")
+    chat.append({"role": "user", "content": "text"})
+    chat.append([{"role": "user", "content": [{"type": "text", "text": "a"}]}])
+    chat.append(["text", {"role": "user", "content": "text"}, message])
+    chat.append(("text",))
+    chat.append(message)
+    chat.append(completion.choices[0].message)
+    chat.append(typed)
+    chat.append(union)
+    chat.append(mapping)
+    chat.append(generator)
+    chat.append(response.output, format="openai.responses")
+    given: Input = "text"
+    chat.append(given, turn_id="t", expected_revision="0", continues=True, meta={"a": 1})
+
+
+def what_is_answered(chat: Conversation) -> None:
+    assert_type(chat.key, str)
+    appended = chat.append("a")
+    assert_type(appended, Appended)
+    assert_type(appended.revision, str)
+    assert_type(appended.duplicate, bool)
+    assert_type(appended.dropped, int)
+    history = chat.read(Window(turns=3, messages=5))
+    assert_type(history, History)
+    assert_type(history[0], dict[str, Any])
+    assert_type(history.has_older, bool)
+    assert_type(history.turns, list[Turn])
+    plain: list[dict[str, Any]] = history
+    messages: list[Message] = plain
+    del messages
+    page = chat.turns(10, before=3)
+    assert_type(page, TurnPage)
+    assert_type(page.cursor, int | None)
+    turn = page[0]
+    assert_type(turn, Turn)
+    assert_type(turn.time, datetime)
+    assert_type(turn.meta, dict[str, Any])
+    assert_type(chat.trim(5), int)
+    assert_type(chat.trim(turns=5), int)
+    assert_type(chat.expire(None), bool)
+    assert_type(chat.clear(), bool)
+    assert_type(chat.rewind(2, expected_revision="1-a"), list[Turn])
+    assert_type(chat.fork("d", upto=3), Conversation)
+    stat = chat.stat()
+    assert_type(stat, Stat)
+    assert_type(stat.bytes, int | None)
+    assert_type(stat.ttl, timedelta | None)
+    assert_type(stat.first_time, datetime | None)
+
+
+async def what_is_awaited(chat: AsyncConversation) -> None:
+    assert_type(await chat.append("a"), Appended)
+    assert_type(await chat.read(), History)
+    assert_type(await chat.turns(), TurnPage)
+    assert_type(await chat.trim(5), int)
+    assert_type(await chat.expire(timedelta(1)), bool)
+    assert_type(await chat.clear(), bool)
+    assert_type(await chat.rewind(), list[Turn])
+    assert_type(await chat.fork("d"), AsyncConversation)
+    assert_type(await chat.stat(), Stat)
+    async with chat.turn("q") as turn:
+        assert_type(turn, AsyncPendingTurn)
+        turn.reply("a")
+        assert_type(await turn.save(), Appended | None)
+
+
+def a_turn(chat: Conversation, completion: ChatCompletion, client: OpenAI) -> None:
+    policy: Literal["append", "reject"] = "reject"
+    with chat.turn("q", window=Window(), on_conflict=policy, on_load_error="continue") as turn:
+        assert_type(turn, PendingTurn)
+        assert_type(turn.messages, list[dict[str, Any]])
+        assert_type(turn.new, list[dict[str, Any]])
+        assert_type(turn.history, History)
+        assert_type(turn.revision, str)
+        assert_type(turn.turn_id, str)
+        assert_type(turn.load_error, TurnstoreError | None)
+        turn.reply(completion)
+        turn.reply(completion.choices[0].message)
+        turn.reply("a", answer=completion)
+        turn.meta["model"] = completion.model
+    assert_type(turn.saved, Appended | None)
+    assert_type(chat.wrap(client), OpenAI)
+
+
+def an_async_client_keeps_its_type(chat: AsyncConversation, client: AsyncOpenAI) -> None:
+    assert_type(chat.wrap(client, window=Window(turns=5)), AsyncOpenAI)
+
+
+def errors(do: Callable[[], None]) -> None:
+    try:
+        do()
+    except TurnConflictError as error:
+        assert_type(error.expected, str | None)
+    except SaveError as error:
+        error.turn.save()
+    except ConflictError as error:
+        assert_type(error.actual, str | None)
+    except UnavailableError as error:
+        assert_type(error.outcome_unknown, bool)
+    except ScriptError as error:
+        assert_type(error.line, int | None)
+    except LimitError as error:
+        value_error: ValueError = error
+        del value_error
+    except TurnstoreError:
+        pass
+
+
+def what_is_refused(chat: Conversation, client: redis.asyncio.Redis) -> None:
+    """Each line is an error, and each is expected: an unneeded `ignore` is an error, too."""
+    chat.append(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    chat.append("a", "t")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    chat.read(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    chat.expire(60)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    chat.turn("q", on_conflict="rejct")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Window(turns="3")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Store(client, name="app")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Window().turns = 3  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
