@@ -84,12 +84,12 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
             )
             raise ValueError(msg)
         continued = newest
-    past = [
-        rules.outgoing(message)
-        for group in groups
-        if group is continued or group.complete
-        for message in group.messages
-    ]
+    past: list[Message] = []
+    for group in groups:
+        if group.plain:
+            past += group.messages
+        elif group is continued or group.complete:
+            past += map(rules.outgoing, group.messages)
     context = [rules.context(injected)] if injected else []
     return Plan(
         instructions + context + past + rest, new, continued.messages if continued else None
@@ -98,8 +98,12 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
 
 @dataclass(slots=True)
 class _Group:
-    """Messages that are sent together or not at all: a turn, or turns joined by tool calls."""
+    """Messages that are sent together or not at all: a turn, or turns joined by tool calls.
 
+    A plain group is a run of any length of turns that are nothing but text.
+    """
+
+    plain: bool = False
     messages: list[Message] = field(default_factory=list)
     waiting: set[str] = field(default_factory=set)
     orphaned: bool = False
@@ -121,20 +125,37 @@ class _Group:
 
 def _groups(history: History, rules: Format, on_other_format: str) -> list[_Group]:
     groups: list[_Group] = []
+    latest = _Group()
+    whole = not history.has_pieces
     turn = 0
-    for element in history.elements:
-        messages = element.messages
-        if element.format != rules.name:
-            messages = _as_text(messages, element.format, rules, on_other_format)
-        # Tool results that were appended as a turn of their own still belong to the calls.
-        answers = bool(groups) and not groups[-1].waiting.isdisjoint(
-            _answered_from_outside(messages, rules)
-        )
-        if not (groups and (element.turn == turn or answers)):
-            groups.append(_Group())
-        groups[-1].add(messages, rules)
-        turn = element.turn
+    for number, name, messages in history.pieces:
+        if name != rules.name:
+            messages = _as_text(messages, name, rules, on_other_format)  # noqa: PLW2901 - as sent
+        # Most turns are a question and an answer. Those need no look at what is called and
+        # answered in them, unless a later piece of the turn may call something.
+        plain = whole and all(map(_is_plain, messages))
+        if plain and not latest.plain:
+            groups.append(latest := _Group(plain=True))
+        elif not plain and not (groups and (number == turn or _continues(latest, messages, rules))):
+            groups.append(latest := _Group())
+        if plain:
+            latest.messages += messages
+        else:
+            latest.add(messages, rules)
+        turn = number
     return groups
+
+
+def _is_plain(message: Message) -> bool:
+    """Tell whether there is nothing in it but who says what: no call, no result, no null."""
+    return len(message) == 2 and type(message.get("content")) is str  # noqa: PLR2004 - as said
+
+
+def _continues(group: _Group, messages: list[Message], rules: Format) -> bool:
+    """Tell whether tool results that were appended as a turn of their own belong to a group."""
+    return bool(group.waiting) and not group.waiting.isdisjoint(
+        _answered_from_outside(messages, rules)
+    )
 
 
 def _as_text(

@@ -11,6 +11,9 @@ from ._element import Element, Row
 
 __all__ = ["Appended", "History", "Stat", "Turn", "TurnPage"]
 
+# Where these stand in a row.
+_TURN, _FORMAT, _MESSAGES = map(Element._fields.index, ("turn", "format", "messages"))
+
 EMPTY = "0"
 """The revision of a conversation that holds nothing."""
 
@@ -81,6 +84,19 @@ class History(list[dict[str, Any]]):
     def elements(self) -> list[Element]:
         """The same messages as they are stored: by elements, with their headers."""
         return [Element(*row) for row in self._rows]
+
+    @property
+    def pieces(self) -> list[tuple[int, str, list[dict[str, Any]]]]:
+        """The same messages by elements: the number of the turn, the format, the messages."""
+        return [(row[_TURN], row[_FORMAT], row[_MESSAGES]) for row in self._rows]
+
+    @property
+    def has_pieces(self) -> bool:
+        """Whether a turn among them was saved in several pieces."""
+        if not self._rows:
+            return False
+        first, last = Element(*self._rows[0]), Element(*self._rows[-1])
+        return last.no - first.no != last.turn - first.turn
 
     @property
     def turns(self) -> list[Turn]:
