@@ -124,22 +124,23 @@ class _OpenAIChat(Format):
         # Not everything that a provider answers does it take back: OpenAI refuses null for
         # `tool_calls` and `function_call`, and for the content where nothing else is said;
         # of an audio it takes the id alone. Other servers answer with no calls as [].
-        sent = message
-        if None in message.values() or [] in message.values():
-            sent = {
-                name: value
-                for name, value in message.items()
-                if name == "content" or value not in (None, [])
-            }
+        values = message.values()
+        if None not in values and [] not in values and "audio" not in message:
+            return message
+        sent = {
+            name: value
+            for name, value in message.items()
+            if name == "content" or value not in (None, [])
+        }
         audio = sent.get("audio")
         if isinstance(audio, dict) and "id" in audio:
-            sent = {**sent, "audio": {"id": audio["id"]}}
+            sent["audio"] = {"id": audio["id"]}
         if (
             sent.get("content", "") is None
             and self.is_reply(sent)
             and sent.keys().isdisjoint(("tool_calls", "function_call", "audio"))
         ):
-            sent = {**sent, "content": ""}
+            sent["content"] = ""
         return sent
 
     def answer(self, reply: Any) -> Any:
