@@ -163,6 +163,14 @@ def test_nothing_falls_out_and_no_model_is_asked() -> None:
     assert model.given == []
 
 
+def test_where_nothing_was_said_no_model_is_asked() -> None:
+    model = Recorder("never")
+    picture = user([{"type": "image_url", "image_url": {"url": "data:,"}}])
+    processor = Processor(max_exchanges=1, use_summary=True, summarize=model)
+    assert processor.process([picture, user("b")]) == [user("b")]
+    assert model.given == []
+
+
 def test_a_template_without_a_place_for_the_summary_gets_it_before_the_messages() -> None:
     model = Recorder("one", "two")
     processor = Processor(
