@@ -101,11 +101,11 @@ else
     redis.call("LPUSH", turns, head_text(head))
   end
 end
-for _, key in ipairs({ turns, summary }) do
-  if ttl_ms > 0 then
-    redis.call("PEXPIRE", key, ttl_ms)
-  else
-    redis.call("PERSIST", key)
-  end
+if ttl_ms > 0 then
+  redis.call("PEXPIRE", turns, ttl_ms)
+  redis.call("PEXPIRE", summary, ttl_ms)
+else
+  redis.call("PERSIST", turns)
+  redis.call("PERSIST", summary)
 end
 return answer(1, revision(head), head.first_turn - first_turn)

@@ -17,11 +17,11 @@ local ttl_ms = tonumber(ARGV[1])
 if redis.call("EXISTS", turns) == 0 then
   return 0
 end
-for _, key in ipairs({ turns, summary }) do
-  if ttl_ms > 0 then
-    redis.call("PEXPIRE", key, ttl_ms)
-  else
-    redis.call("PERSIST", key)
-  end
+if ttl_ms > 0 then
+  redis.call("PEXPIRE", turns, ttl_ms)
+  redis.call("PEXPIRE", summary, ttl_ms)
+else
+  redis.call("PERSIST", turns)
+  redis.call("PERSIST", summary)
 end
 return 1

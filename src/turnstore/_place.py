@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -52,11 +52,13 @@ class Settings:
     max_turn_messages: int | None
     max_turn_bytes: int | None
     count_tokens: str | Callable[[Message], int] | TokenCounter | None
+    ttl_ms: int = field(init=False)
+    """The time to live in milliseconds, 0 for ever."""
 
     def __post_init__(self) -> None:
         for name in ("max_messages", "max_turn_messages", "max_turn_bytes"):
             limit(f"{name}={{}}", getattr(self, name))
-        milliseconds(self.ttl)
+        object.__setattr__(self, "ttl_ms", milliseconds(self.ttl))
 
     def draft(
         self,
@@ -158,10 +160,13 @@ class Place:
         known = yield from carried(self.keys, context.counts)
         before = elements[-1].turn + 1 if closes else elements[0].turn
         after: Flow[Carried] | None = None
-        if closes or is_due(summary, known, before, history.tokens_before):
+        # Where no older turn is held, those before the window were dropped: nothing to fold.
+        due = history.has_older and is_due(summary, known, before, history.tokens_before)
+        if closes or due:
             folding = fold(self.keys, summary, before, context.counts)
             if summary.when == "before":
-                known = yield from folding
+                folded = yield from folding
+                known = folded if folded.text else known
             elif summary.when == "after":
                 after = folding
         return summary.carried(known), after
@@ -207,7 +212,7 @@ class Place:
         return _history.append(
             self.keys,
             draft,
-            ttl_ms=milliseconds(self.settings.ttl),
+            ttl_ms=self.settings.ttl_ms,
             max_messages=self.settings.max_messages or 0,
             expected=check_revision(expected_revision),
             continues=continues,
@@ -259,7 +264,7 @@ class Place:
         if target.keys == self.keys:
             msg = "a conversation cannot be forked onto itself; give another id"
             raise ValueError(msg)
-        ttl_ms = milliseconds(self.settings.ttl)
+        ttl_ms = self.settings.ttl_ms
         return _history.fork(self.keys, target.keys, upto, ttl_ms)
 
     def stat(self) -> Flow[Stat]:

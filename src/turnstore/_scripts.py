@@ -48,10 +48,13 @@ class Script:
         Raises:
             TypeError: A name is missing, or is none of the script's.
         """
-        if len(values) != len(self.arguments):
-            msg = f"{self.name}.lua takes {self.arguments}, not {tuple(values)}"
-            raise TypeError(msg)
-        return tuple([values[name] for name in self.arguments])
+        try:
+            if len(values) == len(self.arguments):
+                return tuple(map(values.__getitem__, self.arguments))
+        except KeyError:
+            pass
+        msg = f"{self.name}.lua takes {self.arguments}, not {tuple(values)}"
+        raise TypeError(msg)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar
 
@@ -53,7 +54,7 @@ class TurnOptions:
                 raise ValueError(msg)
 
     @classmethod
-    def of(cls, window: Window | None, context: Context | None, **options: Any) -> Self:
+    def of(cls, window: Window | None, context: Context | None, **options: Any) -> TurnOptions:
         """Make options of what `turn` and `wrap` take: a window is a context of its own.
 
         Raises:
@@ -61,15 +62,20 @@ class TurnOptions:
             ValueError: Both were given.
         """
         if context is None:
-            check_window(window)
-            context = Context(window)
-        elif window is not None:
+            return _windowed(check_window(window), **options)
+        if window is not None:
             msg = "give a window or a context; a context has its own, as in Context(window=…)"
             raise ValueError(msg)
-        elif not isinstance(context, Context):
+        if not isinstance(context, Context):
             msg = f"context is a Context, not {type(context).__name__}"
             raise TypeError(msg)
         return cls(context=context, **options)
+
+
+@lru_cache(maxsize=64)
+def _windowed(window: Window, **options: Any) -> TurnOptions:
+    """Make the options of a turn without a context, once for all turns that are alike."""
+    return TurnOptions(context=Context(window), **options)
 
 
 class Runner(Protocol):
