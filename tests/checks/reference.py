@@ -7,12 +7,9 @@ python tests/checks/reference.py --write    writes them
 from __future__ import annotations
 
 import argparse
-import ast
 import inspect
 import re
 import sys
-import textwrap
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +23,7 @@ _NOTE = "<!-- Written by `python tests/checks/reference.py --write`; change the 
 _SECTION = re.compile(r"^([A-Z]\w+):$")
 _ITEM = re.compile(r"^(\*{0,2}\w[\w, ]*): (.*)$")
 _LISTS = {"Args", "Raises", "Attributes"}
+_ATTRIBUTE = re.compile(r'^ +self\.([a-z]\w*)\b.* = .*\n +"""([^"]+)"""', re.MULTILINE)
 _WIDE = 88
 
 _KEY_LINE = re.compile(r"^  \d+ +(\w+) +(\w+) +(.+)$")
@@ -140,7 +138,7 @@ def _class(thing: type, name: str) -> list[str]:
         lines += _signature(thing, name)
     lines += _docstring(thing)
     bases = [base for base in thing.__mro__[1:] if base.__name__.startswith("_")]
-    attributes = [one for base in bases for one in _attributes(base)]
+    attributes = [one for base in bases if "__init__" in vars(base) for one in _attributes(base)]
     if attributes:
         lines += ["", "**Attributes**", "", *attributes]
     members = {name: value for one in (thing, *bases) for name, value in vars(one).items()}
@@ -159,17 +157,8 @@ def _class(thing: type, name: str) -> list[str]:
 
 def _attributes(thing: type) -> list[str]:
     """The attributes that `__init__` sets and says something of."""
-    init = ast.parse(textwrap.dedent(inspect.getsource(thing))).body[0]
-    found = []
-    for method in ast.iter_child_nodes(init):
-        body = method.body if isinstance(method, ast.FunctionDef) else []
-        for statement, text in pairwise(body):
-            if not (isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)):
-                continue
-            target = getattr(statement, "target", None) or getattr(statement, "targets", [None])[0]
-            if isinstance(target, ast.Attribute):
-                found.append(f"- `{target.attr}`: {' '.join(str(text.value.value).split())}")
-    return found
+    found = _ATTRIBUTE.findall(inspect.getsource(vars(thing)["__init__"]))
+    return [f"- `{name}`: {' '.join(text.split())}" for name, text in found]
 
 
 # What a user makes; the others are answered.
