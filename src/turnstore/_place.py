@@ -144,26 +144,28 @@ class Place:
         return self._summarize(context, context.summary)
 
     def carry(
-        self, summary: Summary, context: Context, history: History, *, closes: bool
+        self, context: Context, history: History, shown: History, *, closes: bool
     ) -> Flow[tuple[str, Flow[Carried] | None]]:
         """Give the summary to send before a history, and what is to be folded after the save.
 
         Args:
-            summary: How to summarise.
-            context: Whose summary it is.
+            context: What has a summary, or none.
             history: What the window holds.
+            shown: The part of it that is sent.
             closes: Whether a topic ends with this history, which is then folded whole.
         """
-        elements = history.elements
-        if not elements or (elements[0].turn == 1 and not closes):
-            return "", None  # nothing stands before the window, and nothing ever did
+        summary = context.summary
+        if summary is None or not history:
+            return "", None
+        first = shown.elements[0].turn if shown else history.elements[-1].turn + 1
+        if first == 1:
+            return "", None  # nothing stands before it, and nothing ever did
         known = yield from carried(self.keys, context.counts)
-        before = elements[-1].turn + 1 if closes else elements[0].turn
         after: Flow[Carried] | None = None
         # Where no older turn is held, those before the window were dropped: nothing to fold.
-        due = history.has_older and is_due(summary, known, before, history.tokens_before)
+        due = shown.has_older and is_due(summary, known, first, shown.tokens_before)
         if closes or due:
-            folding = fold(self.keys, summary, before, context.counts)
+            folding = fold(self.keys, summary, first, context.counts)
             if summary.when == "before":
                 folded = yield from folding
                 known = folded if folded.text else known

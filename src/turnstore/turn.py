@@ -197,10 +197,10 @@ class _Turn:
         )
         self.meta = prepared.meta | self.meta
         summary = ""
-        if context.summary is not None and self.load_error is None:
+        if self.load_error is None:
             closes = prepared.boundary is not None
             summary, self._after = yield from place.carry(
-                context.summary, context, history, closes=closes
+                context, history, prepared.history, closes=closes
             )
         injected = "\n\n".join(text for text in (prepared.injected, summary) if text)
         if prepared.history is history and not injected:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import re
 import secrets
 from collections import Counter
 from collections.abc import Callable
@@ -24,32 +23,22 @@ from turnstore.errors import TurnstoreError
 from turnstore.messages import format_named
 from turnstore.window import limit
 
-from ._common import failed
+from ._common import (
+    MOST_CHARACTERS,
+    SUMMARY_HEADING,
+    SUMMARY_PROMPT,
+    check_deadline,
+    check_template,
+    failed,
+    fill,
+    text_of,
+    transcript,
+)
 
-__all__ = ["DEFAULT_TEMPLATE", "Carried", "Summary", "carried", "fold", "is_due"]
+__all__ = ["Carried", "Summary", "carried", "fold", "is_due"]
 
 log = logging.getLogger("turnstore")
 
-DEFAULT_TEMPLATE = """\
-You keep the memory of a conversation. Write its summary anew, so that it can go on without
-the messages below.
-
-Keep: what the user asked for and what is still open; topics; decisions and their reasons;
-names, numbers, dates and places that matter; the user's preferences. Drop: greetings and
-filler, code (say what it was for), anything that was corrected later. Where the messages
-contradict the earlier summary, the messages are right. Write plain sentences in the language
-of the conversation, at most 300 words, and nothing else.
-
-Earlier summary:
-{summary}
-
-Messages since:
-{transcript}
-"""
-
-DEFAULT_HEADING = "Summary of the conversation before the messages that follow:"
-
-_PLACEHOLDER = re.compile(r"\{(summary|transcript)\}")
 _FOLDED_AT_ONCE = 50  # turns: more would be beyond what models take
 _LEASE_MARGIN_MS = 5_000
 
@@ -87,8 +76,8 @@ class Summary:
 
     ask: Any
     model: str | None = None
-    template: str = DEFAULT_TEMPLATE
-    heading: str = DEFAULT_HEADING
+    template: str = SUMMARY_PROMPT
+    heading: str = SUMMARY_HEADING
     after_turns: int | None = 1
     after_tokens: int | None = None
     when: Literal["before", "after", "manual"] = "before"
@@ -101,17 +90,16 @@ class Summary:
         if hasattr(self.ask, "chat") and not self.model:
             msg = 'Summary(client) needs the name of the model too, as in model="gpt-x"'
             raise TypeError(msg)
-        if "{transcript}" not in self.template or "{summary}" not in self.template:
-            msg = "the template of a summary has the places {summary} and {transcript}"
-            raise ValueError(msg)
+        check_template("the template of a summary", self.template, "summary", "transcript")
         limit("Summary(after_turns={})", self.after_turns)
         limit("Summary(after_tokens={})", self.after_tokens)
         if self.when not in ("before", "after", "manual"):
             msg = f"when is 'before', 'after' or 'manual', not {self.when!r}"
             raise ValueError(msg)
-        if not self.deadline > 0:
-            msg = f"deadline {self.deadline!r}: some seconds, above 0"
-            raise ValueError(msg)
+        if self.deadline is None:  # a lease that never ends would stop all folding
+            msg = "Summary(deadline=None): the model needs an end, in seconds"
+            raise TypeError(msg)
+        check_deadline("Summary", self.deadline)
 
     def carried(self, known: Carried) -> str:
         """Give the text that is sent; empty where nothing is known."""
@@ -121,7 +109,9 @@ class Summary:
         """Make the question to the model."""
         if hasattr(self.ask, "chat"):
             create = self.ask.chat.completions.create
-            return Ask(_complete, (create, self.model, prompt), self.deadline)
+            is_async = inspect.iscoroutinefunction(inspect.unwrap(create))
+            complete = _acomplete if is_async else _complete
+            return Ask(complete, (create, self.model, prompt), self.deadline)
         return Ask(self.ask, (prompt,), self.deadline)
 
 
@@ -171,7 +161,9 @@ def is_due(summary: Summary, known: Carried, before: int, tokens_before: int) ->
 def fold(
     keys: Keys, summary: Summary, before: int, counts: Counter[str], *, strict: bool = False
 ) -> Flow[Carried]:
-    """Fold the turns before a turn into the summary: three calls and a question.
+    """Fold the turns before a turn into the summary.
+
+    One call, and for each 50 turns two more and a question.
 
     Args:
         keys: Of the conversation.
@@ -193,44 +185,56 @@ def fold(
         if strict:
             raise
         return NOTHING
-    granted, known = begun
-    if not granted:
-        return known
+    if not begun.granted:
+        return begun.known
+    known = begun.known
+    is_held = True
     try:
-        while known.turn < before - 1:
-            stop = min(before, known.turn + _FOLDED_AT_ONCE + 1)
-            turns = stop - 1 - known.turn
-            found: _history.Found = yield _history.page_call(keys, stop, turns, "summary")
-            elements = found.elements
-            if not elements:
+        done = max(known.turn, begun.first_turn - 1)
+        while done < before - 1:
+            stop = min(before, done + _FOLDED_AT_ONCE + 1)
+            more_ms = lease_ms if stop < before else 0
+            new = yield from _fold_some(keys, summary, known, range(done + 1, stop), token, more_ms)
+            if new is None:
                 break
-            last = elements[-1]
-            answer = yield summary.question(_prompt(summary.template, known.text, elements))
-            if not isinstance(answer, str) or not answer.strip():
-                msg = f"the model answered no text: {answer!r}"
-                raise ValueError(msg)  # noqa: TRY301 - handled as the model's other failures are
-            new = Carried(1, last.no, last.turn, last.total_tokens, answer.strip())
-            codec, data = _json.dumps(list(new))
-            values = {
-                "token": "",
-                "covered": known.no,
-                "upto": last.revision,
-                "value": codec.encode() + data,
-            }
-            if not (yield _history.script_call("fold", keys, values, int)):
-                break
-            known = new
+            is_held = stop < before or new is known
+            known, done = new, stop - 1
     except Exception as error:
         failed(counts, "summary", error, f"the summary of {keys} stays as it was")
         if strict:
             yield from _give_back(keys, token)
             raise
-    yield from _give_back(keys, token)
+    if is_held:
+        yield from _give_back(keys, token)
     return known
 
 
+def _fold_some(  # noqa: PLR0913, PLR0917 - one step of `fold`, and all that it holds
+    keys: Keys, summary: Summary, known: Carried, turns: range, token: str, lease_ms: int
+) -> Flow[Carried | None]:
+    """Fold some turns, and renew the lease or give it back; None where others came first."""
+    found: _history.Found = yield _history.page_call(keys, turns.stop, len(turns), "summary")
+    # Where turns were undone meanwhile, the page begins earlier than was asked for.
+    elements = [element for element in found.elements if element.turn in turns]
+    if not elements:
+        return known
+    answer = yield summary.question(_prompt(summary.template, known.text, elements))
+    last = elements[-1]
+    new = Carried(1, last.no, last.turn, last.total_tokens, text_of(answer))
+    codec, data = _json.dumps(list(new))
+    values = {
+        "token": token,
+        "lease_ms": lease_ms,
+        "covered": known.no,
+        "upto": last.revision,
+        "value": codec.encode() + data,
+    }
+    stored = yield _history.script_call("fold", keys, values, int)
+    return new if stored else None
+
+
 def _give_back(keys: Keys, token: str) -> Flow[None]:
-    values = {"token": token, "covered": 0, "upto": "", "value": ""}
+    values = {"token": token, "lease_ms": 0, "covered": 0, "upto": "", "value": ""}
     try:
         yield _history.script_call("fold", keys, values, int)
     except TurnstoreError as error:
@@ -238,27 +242,21 @@ def _give_back(keys: Keys, token: str) -> Flow[None]:
 
 
 def _prompt(template: str, summary: str, elements: list[Element]) -> str:
-    lines: list[str] = []
-    for element in elements:
-        rules = format_named(element.format)
-        for message in element.messages:
-            text = rules.text(message).strip()
-            if text and not rules.is_instruction(message):
-                who = "assistant" if rules.is_reply(message) else message.get("role", "user")
-                lines.append(f"{who}: {text}")
-    parts = {"summary": summary or "(none)", "transcript": "\n".join(lines) or "(no text)"}
-    return _PLACEHOLDER.sub(lambda place: parts[place[1]], template)
+    told = (
+        transcript(element.messages, format_named(element.format), most=MOST_CHARACTERS)
+        for element in elements
+    )
+    return fill(template, summary=summary or "(none)", transcript="\n".join(filter(None, told)))
 
 
-def _complete(create: Callable[..., Any], model: str, prompt: str) -> Any:
+def _complete(create: Callable[..., Any], model: str | None, prompt: str) -> Any:
     reply = create(model=model, messages=[{"role": "user", "content": prompt}])
-    if inspect.isawaitable(reply):
-        return _later(reply)
     return reply.choices[0].message.content
 
 
-async def _later(reply: Any) -> Any:
-    return (await reply).choices[0].message.content
+async def _acomplete(create: Callable[..., Any], model: str | None, prompt: str) -> Any:
+    reply = await create(model=model, messages=[{"role": "user", "content": prompt}])
+    return reply.choices[0].message.content
 
 
 def _read(reply: bytes | None) -> Carried:
@@ -274,8 +272,9 @@ def _read(reply: bytes | None) -> Carried:
 class _Begun(NamedTuple):
     granted: int
     known: Carried
+    first_turn: int
 
 
 def _read_begun(reply: list[Any]) -> _Begun:
-    granted, stored = reply
-    return _Begun(granted, _read(stored))
+    granted, stored, first_turn = reply
+    return _Begun(granted, _read(stored), first_turn)

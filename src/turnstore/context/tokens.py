@@ -6,7 +6,8 @@ rules where there are some, and else by an estimate that this module states:
 - a message costs 3 tokens beside its content, and its `name` 1 beside its text: OpenAI's
   published recipe ("How to count tokens with tiktoken"), right for chat completions since
   2023, within a few tokens for others;
-- a tool call costs its name and arguments and 8 for what stands around them (estimate);
+- a tool call costs its texts (id, type, name, arguments) and 8 for what stands around them, and
+  a result the id of its call beside its content (estimate: ids may cost less);
 - an image costs 85 at low detail, else 765, which is what OpenAI's rule of 85 and 170 for
   each tile gives for a square of up to 1,024 points; its size is not looked at (estimate);
 - audio and files cost a token for each 4 characters of their data, at most 4,000 (estimate);
@@ -16,6 +17,7 @@ rules where there are some, and else by an estimate that this module states:
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Protocol
@@ -35,19 +37,31 @@ _IMAGE_LOW, _IMAGE_HIGH = 85, 765
 _DATA_MOST = 4000
 _CHARACTERS_PER_TOKEN = 4
 
+_COUNTER_NAME = re.compile(r"[!#-\[\]-~]{1,128}")
+
 
 class TokenCounter:
     """Counts the tokens of a message; its name is kept with what it counted.
 
     Args:
         name: The name of the count: an encoding, or what the caller calls it. Counts of
-            different names are never added up.
+            different names are never added up. 1 to 128 visible ASCII characters, no
+            blanks, quotes or backslashes: it is stored with each turn.
         count: Counts one message.
+
+    Raises:
+        ValueError: The name cannot be stored.
     """
 
     __slots__ = ("_count", "name")
 
     def __init__(self, name: str, count: Callable[[dict[str, Any]], int]) -> None:
+        if not isinstance(name, str) or not _COUNTER_NAME.fullmatch(name):
+            msg = (
+                f"a counter's name has 1 to 128 visible ASCII characters, no blanks, quotes or "
+                f"backslashes; not {name!r}"
+            )
+            raise ValueError(msg)
         self.name = name
         self._count = count
 
@@ -97,8 +111,10 @@ def token_counter(
         encoding = _encoding(counter or DEFAULT_ENCODING)
         return TokenCounter(encoding.name, lambda message: _message_tokens(message, encoding))
     if callable(counter):
-        name = f"{counter.__module__}.{counter.__qualname__}"
-        return TokenCounter(name, counter)
+        # An object that can be called goes by its class; "é" in a name becomes "&#233;".
+        named = counter if hasattr(counter, "__qualname__") else type(counter)
+        name = f"{named.__module__}.{named.__qualname__}"
+        return TokenCounter(name.encode("ascii", "xmlcharrefreplace").decode()[-128:], counter)
     msg = f"a token counter is the name of an encoding or model, or a function, not {counter!r}"
     raise TypeError(msg)
 
