@@ -31,6 +31,7 @@ ERRORS
 --# include element
 --# include head
 --# include oldest
+--# include allowed
 local turns = KEYS[1]
 local summary = KEYS[2]
 local turn_id = ARGV[1]
@@ -89,6 +90,17 @@ local element = codec .. string.format(
   '[1,%d,%d,%d,%d,%d,%d,"%s","%s","%s",',
   head.no, head.turn, head.messages, head.tokens, time_ms, count, format, turn_id, counter
 ) .. payload .. "]"
+local renewal = ttl_ms > 0 and "PEXPIRE" or "PERSIST"
+if created then
+  refusal = forbidden(turns, "DEL", renewal)
+elseif dropped == 0 then
+  refusal = forbidden(turns, "LSET", renewal)
+else
+  refusal = forbidden(turns, "LTRIM", "LPUSH", renewal)
+end
+if refusal then
+  return redis.error_reply(refusal)
+end
 if created then
   redis.call("RPUSH", turns, head_text(head), element)
   redis.call("DEL", summary) -- of an earlier conversation under this id, which was evicted

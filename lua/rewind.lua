@@ -17,6 +17,7 @@ ERRORS
 ]]
 --# include element
 --# include head
+--# include allowed
 local turns = KEYS[1]
 local summary = KEYS[2]
 local expected = ARGV[1]
@@ -85,9 +86,13 @@ end
 head.ids = ids
 head.no, head.turn = kept.no, kept.turn
 head.messages, head.tokens = kept.messages, kept.tokens
+local covered = string.match(redis.call("GETRANGE", summary, 0, 40), "^w?%[1,(%d+),")
+refusal = forbidden(turns, "LSET", "DEL")
+if refusal then
+  return redis.error_reply(refusal)
+end
 redis.call("LTRIM", turns, 0, kept.no - head.first_no + 1)
 redis.call("LSET", turns, 0, head_text(head))
-local covered = string.match(redis.call("GETRANGE", summary, 0, 40), "^w?%[1,(%d+),")
 if covered and tonumber(covered) > kept.no then
   redis.call("DEL", summary)
 end

@@ -17,6 +17,7 @@ ERRORS
   CORRUPT, FORMAT      what is stored cannot be read; nothing was written
 ]]
 --# include head
+--# include allowed
 local turns = KEYS[1]
 local summary = KEYS[2]
 local ttl_ms = tonumber(ARGV[1])
@@ -32,6 +33,10 @@ if held > 0 then
     return 0
   end
   return redis.error_reply("CONFLICT " .. revision(head))
+end
+local refusal = forbidden(turns, "DEL", "PEXPIRE")
+if refusal then
+  return redis.error_reply(refusal)
 end
 -- In slices, as Lua's unpack stops at some 8,000 values.
 for start = first_of_list, #ARGV, 1000 do

@@ -16,6 +16,7 @@ ERRORS
 --# include element
 --# include head
 --# include oldest
+--# include allowed
 local turns = KEYS[1]
 local max_messages = tonumber(ARGV[1])
 local max_turns = tonumber(ARGV[2])
@@ -34,6 +35,10 @@ if refusal then
   return redis.error_reply(refusal)
 end
 if dropped > 0 then
+  refusal = forbidden(turns, "LPUSH")
+  if refusal then
+    return redis.error_reply(refusal)
+  end
   redis.call("LTRIM", turns, dropped + 1, -1)
   redis.call("LPUSH", turns, head_text(head))
 end

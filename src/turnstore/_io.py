@@ -224,7 +224,7 @@ _REFUSALS: tuple[tuple[str, type[ServerError], str], ...] = (
         ),
     ),
     (
-        r"\b(NOAUTH|WRONGPASS|NOPERM)\b|unauthenticated",
+        r"\b(NOAUTH|WRONGPASS|NOPERM)\b|unauthenticated|permissions to|can't run this command",
         DeniedError,
         (
             "the server did not allow it; nothing was written. Check the user, the password "

@@ -1,0 +1,88 @@
+"""A user whose ACL lacks a command: refused before anything is written, never half-way."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+
+from tests.failure.helping import said
+from tests.invariants.raw import look
+from turnstore import DeniedError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.conftest import NewStore, OwnServer
+    from turnstore import AsyncConversation
+
+COMMANDS = (
+    *("evalsha", "eval", "lindex", "lrange", "llen", "rpush", "lset", "ltrim", "lpush"),
+    *("pexpire", "persist", "del", "time", "exists", "pttl", "memory|usage", "getrange"),
+)
+
+WRITES: dict[str, Callable[[AsyncConversation], Awaitable[Any]]] = {
+    "append": lambda chat: chat.append("new", turn_id="new"),
+    "trim": lambda chat: chat.trim(turns=1),
+    "rewind": lambda chat: chat.rewind(),
+    "rewind-all": lambda chat: chat.rewind(9),
+    "fork": lambda chat: chat.fork("copy"),
+    "expire": lambda chat: chat.expire(timedelta(minutes=1)),
+    "expire-never": lambda chat: chat.expire(None),
+    "clear": lambda chat: chat.clear(),
+}
+
+
+@pytest.mark.parametrize("max_messages", [1000, 3], ids=["keeps", "drops"])
+@pytest.mark.parametrize("lacking", COMMANDS)
+async def test_what_is_not_allowed_changes_nothing(
+    new_store: NewStore, own_server: OwnServer, lacking: str, max_messages: int
+) -> None:
+    server = own_server()
+    with redis.Redis.from_url(server.url) as raw:
+        raw.execute_command("ACL SETUSER app on >pw ~* +@all", f"-{lacking}")
+        login = {"username": "app", "password": "pw"}
+        ours = new_store(at=server, max_messages=max_messages)
+        theirs = new_store(at=server, redis=login, max_messages=max_messages)
+        for name, act in WRITES.items():
+            chat = ours.conversation("ada")
+            await chat.clear()
+            await ours.conversation("copy").clear()
+            for content in "abc":
+                await chat.append(content)
+            before = look(raw, chat.key)
+            try:
+                await act(theirs.conversation("ada"))
+            except DeniedError as error:
+                assert "nothing was written" in str(error)  # noqa: PT017
+                after = look(raw, chat.key)
+                assert (after.head, after.pieces) == (before.head, before.pieces), name
+                assert not raw.exists(ours.conversation("copy").key), name
+            look(raw, chat.key)
+        await chat.clear()
+        try:
+            await theirs.conversation("ada").append("first")
+        except DeniedError:
+            assert not raw.exists(chat.key)
+        await chat.append("second")
+        assert (await said(chat))[-1] == "second"
+
+
+async def test_keys_of_another_prefix_are_denied(
+    new_store: NewStore, own_server: OwnServer, prefix: str
+) -> None:
+    server = own_server()
+    with redis.Redis.from_url(server.url) as raw:
+        raw.execute_command("ACL SETUSER app on >pw +@all ~mine:*")
+        login = {"username": "app", "password": "pw"}
+        denied = new_store(at=server, redis=login).conversation("ada")
+        for operation in (denied.read, denied.clear, denied.rewind, lambda: denied.append("hi")):
+            with pytest.raises(DeniedError, match="nothing was"):
+                await operation()
+        assert raw.dbsize() == 0
+        allowed = new_store(at=server, redis=login, prefix="mine").conversation("ada")
+        await asyncio.gather(*(allowed.append("hi") for _ in range(3)))
+        assert len(await allowed.read()) == 3
