@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import BaseModel
 
 from tests.clients.talking import CHAT, RESPONSES, texts
 from turnstore.testing import Reply, ToolCall
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from collections.abc import Callable
+
+    from openai import AsyncOpenAI, OpenAI
 
     from tests.clients.conftest import Wrap
     from tests.clients.talking import Api
-    from turnstore import AsyncConversation
+    from turnstore import AsyncConversation, Store
     from turnstore.testing import ModelServer
 
 pytestmark = [pytest.mark.servers("redis-8", "redis-url"), pytest.mark.one_setup]
 
 Json = dict[str, Any]
+
+
+class City(BaseModel):
+    name: str
 
 
 def calls_of(api: Api, reply: Any) -> list[Any]:
@@ -107,6 +115,29 @@ async def test_a_loop_that_sends_dumped_messages_again(
     assert len(await chat.read()) == 4
 
 
+async def test_what_parse_returned_is_recognised_when_it_is_sent_again(
+    ada: AsyncOpenAI, chat: AsyncConversation, model: ModelServer, api: Api
+) -> None:
+    kind: Any = {"response_format": City} if api is CHAT else {"text_format": City}
+    model.script(Reply('{"name": "Rome"}'))
+    reply = await api.of(ada).parse(**api.asked([USER]), **kind)
+    again = [USER, *said(api, reply), {"role": "user", "content": "Why?"}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the SDK's own, of the object in `parsed`
+        assert (await api.say(ada, again)).startswith("I see 3 messages")
+    assert len(await chat.read()) == 4
+
+
+async def test_the_sdks_parsed_arguments_are_neither_sent_nor_stored(
+    ada: AsyncOpenAI, chat: AsyncConversation, model: ModelServer
+) -> None:
+    function = {"name": "f", "arguments": "{}", "parsed_arguments": {"x": 1}}
+    call = {"id": "c", "type": "function", "function": function}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call], "parsed": None}
+    await CHAT.say(ada, [USER, asked, {"role": "tool", "tool_call_id": "c", "content": "1"}])
+    assert "parsed" not in str([*model.requests[-1].messages, *await chat.read()])
+
+
 async def test_a_chat_kept_by_hand_is_recognised(
     ada: AsyncOpenAI, chat: AsyncConversation, api: Api
 ) -> None:
@@ -182,3 +213,22 @@ async def test_reasoning_stays_beside_its_call(
     await RESPONSES.say(ada, [answer_to(RESPONSES, "c")])
     assert model.requests[-1].messages[1:3] == [thought, call]
     assert (await texts(chat))[0] == "Think"
+
+
+def test_the_sdks_own_tool_runner(
+    make_store: Callable[..., Store], client: OpenAI, model: ModelServer
+) -> None:
+    runners = pytest.importorskip("openai.lib.responses_tool_runner", reason="comes with openai 3")
+    tool = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
+    weather = runners.RegisteredFunction(tool, lambda _: "21 degrees")
+    chat = make_store().conversation("ada")
+    wrapped = chat.wrap(client)
+    wrapped.responses.create(model="m", input="Hello")
+    for stream in (False, True):
+        model.script(Reply.tool_call("weather"))
+        reply = runners.ResponsesToolRunner(functions=[weather]).run(
+            wrapped, RESPONSES.asked([USER]), max_steps=3, stream=stream
+        )
+        assert reply.output_text == "The tool says: 21 degrees"
+    assert [len(turn.messages) for turn in chat.turns()] == [2, 4, 4]
+    assert [len(request.messages) for request in model.requests] == [1, 3, 5, 7, 9]

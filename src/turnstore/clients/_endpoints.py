@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from turnstore.clients._deltas import Json, as_dict, dicts
+from turnstore.clients._deltas import Json, as_dict, dicts, is_dict, is_list
 from turnstore.clients._folding import ChatFolding, ResponseFolding
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ _HELD_BY_PROVIDER: Final = ("previous_response_id", "conversation", "background"
 _FAILED: Final = frozenset(
     {"content_filter", "error", "abort", "cancelled", "insufficient_system_resource"}
 )
+
+# What the SDK adds to its objects, and sends back with some of them.
+_PARSED: Final = ("parsed", "parsed_arguments")
 
 _warned: set[str] = set()
 
@@ -71,7 +74,9 @@ class Endpoint(ABC):
                     f"client's history comes from turnstore; leave {option} out, or use the "
                     f"client that was wrapped. Nothing was sent"
                 )
-        messages: Input | None = body.get(self.field)
+        messages: Any = body.get(self.field)
+        if is_list(messages):
+            return [_unparsed(message) for message in messages]
         return [] if messages is None else messages
 
     @abstractmethod
@@ -144,6 +149,19 @@ class Responses(Endpoint):
 
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (Chat(), Responses())
+
+
+def _unparsed(message: Any) -> Any:
+    """Leave out what the SDK's `parse` adds to what the model said; no provider knows it."""
+    if not is_dict(message) or message.get("role", "assistant") != "assistant":
+        return message
+    bare = {name: value for name, value in message.items() if name not in _PARSED}
+    for field in ("content", "tool_calls", "function"):
+        if is_list(said := bare.get(field)):
+            bare[field] = [_unparsed(part) for part in said]
+        elif is_dict(said):
+            bare[field] = _unparsed(said)
+    return bare
 
 
 def _meta(reply: Json, reason: object) -> Json:
