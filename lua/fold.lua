@@ -1,5 +1,5 @@
 --[[
-fold: replace the summary by one that covers more turns, and give the lease back.
+fold: replace the summary by one that covers more turns, and renew the lease or give it back.
 
 KEYS
   1  turns     list  the head, then one element per turn or piece of one, oldest first
@@ -8,9 +8,10 @@ KEYS
 
 ARGV
   1  token     text             as given to fold_begin
-  2  covered   int   >= 0       the element up to which the replaced summary went; 0 none
-  3  upto      text  a revision  of the last element that the new one covers
-  4  value     JSON             the new summary: [1,<no>,...]; empty gives the lease back alone
+  2  lease_ms  int   >= 0       how long the lease is held on; 0 gives it back
+  3  covered   int   >= 0       the element up to which the replaced summary went; 0 none
+  4  upto      text  a revision  of the last element that the new one covers
+  5  value     JSON             the new summary: [1,<no>,...]; empty stores none
 
 RETURNS int  1 stored; 0 not: the turns or the summary changed meanwhile, or nothing to store
 
@@ -23,12 +24,17 @@ local turns = KEYS[1]
 local summary = KEYS[2]
 local lease = KEYS[3]
 local token = ARGV[1]
-local covered = tonumber(ARGV[2])
-local upto = ARGV[3]
-local value = ARGV[4]
+local lease_ms = tonumber(ARGV[2])
+local covered = tonumber(ARGV[3])
+local upto = ARGV[4]
+local value = ARGV[5]
 
 if redis.call("GET", lease) == token then
-  redis.call("DEL", lease)
+  if lease_ms > 0 then
+    redis.call("PEXPIRE", lease, lease_ms)
+  else
+    redis.call("DEL", lease)
+  end
 end
 if value == "" then
   return 0
@@ -40,6 +46,9 @@ end
 local known = string.match(redis.call("GETRANGE", summary, 0, 40), "^w?%[1,(%d+),")
 local no, turn_id = string.match(upto, "^(%d+)%-(.+)$")
 no = tonumber(no)
+if tonumber(known) == no and redis.call("GET", summary) == value then
+  return 1 -- sent again after its answer was lost
+end
 if tonumber(known or 0) ~= covered or no > head.no then
   return 0
 end

@@ -2,21 +2,34 @@
 fold_begin: become the one who folds turns into the summary, and read it.
 
 KEYS
-  1  summary   text  of the oldest turns
-  2  lease     text  who folds now; expires by itself
+  1  turns     list  the head, then one element per turn or piece of one, oldest first
+  2  summary   text  of the oldest turns
+  3  lease     text  who folds now; expires by itself
 
 ARGV
   1  token     text        tells this one from others
   2  lease_ms  int   >= 1  how long at most
 
-RETURNS {granted, summary}
-  granted  int    1 the lease is taken; 0 somebody else folds
-  summary  bytes  as `fold` stored it; empty where there is none
+RETURNS {granted, summary, first_turn}
+  granted     int    1 the lease is taken; 0 somebody else folds
+  summary     bytes  as `fold` stored it; empty where there is none
+  first_turn  int    the oldest turn held; those before it cannot be folded any more
+
+ERRORS
+  CORRUPT, FORMAT  what is stored cannot be read; nothing was written
 ]]
-local summary = KEYS[1]
-local lease = KEYS[2]
+--# include head
+local turns = KEYS[1]
+local summary = KEYS[2]
+local lease = KEYS[3]
 local token = ARGV[1]
 local lease_ms = tonumber(ARGV[2])
 
+local head, refusal = read_head(turns)
+if refusal then
+  return redis.error_reply(refusal)
+end
+-- Its own token is there where this command is sent again after its answer was lost.
 local granted = redis.call("SET", lease, token, "NX", "PX", lease_ms)
-return { granted and 1 or 0, redis.call("GET", summary) or "" }
+  or redis.call("GET", lease) == token
+return { granted and 1 or 0, redis.call("GET", summary) or "", head.first_turn }

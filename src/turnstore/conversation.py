@@ -321,7 +321,7 @@ class Conversation:
             Exception: What the model raised; the summary stays as it was.
 
         Cost:
-            Three round trips and the model, for each 50 turns.
+            Two round trips; for each 50 turns, two more and the model.
         """
         return self._run(self._place.summarize(context))
 

@@ -153,7 +153,7 @@ ANSWERS: dict[str, Any] = {
     "clear": 0,
     "expire": 1,
     "fold": 1,
-    "fold_begin": [1, b""],
+    "fold_begin": [1, b"", 1],
     "page": [b"1-id-1", b"0", 0, ELEMENTS[0]],
     "rewind": 1,
     "seed": 1,
