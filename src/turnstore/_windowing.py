@@ -72,9 +72,16 @@ def start_of(
 
     # All limits are monotonous along the list, so that a bisection finds the element.
     start = bisect_left(range(len(rows)), x=True, key=fits)
-    if window.tokens is not None and counter is not None:
-        start = _recounted(rows, tokens_before, start, window, window.tokens, counter)
-    return _whole_turns(rows, start)
+    if window.tokens is None or counter is None:
+        return _whole_turns(rows, start)
+    counted = {row[_COUNTER] for row in rows[max(start - 1, 0) :]} == {counter.name}
+    if not counted:
+        start = _recounted(rows, tokens_before, window, window.tokens, counter)
+    start = _whole_turns(rows, start)
+    before: int | None = rows[start - 1][_TOTAL_TOKENS] if start else tokens_before
+    if before is not None:  # otherwise more is read, and the start is looked for again
+        _warn(rows[start:], before, window.tokens, counter, counted=counted)
+    return start
 
 
 def _whole_turns(rows: list[Row], start: int) -> int:
@@ -92,24 +99,11 @@ def _whole_turns(rows: list[Row], start: int) -> int:
     return start
 
 
-def _recounted(  # noqa: PLR0913, PLR0917 - one window, and what is known of it
-    rows: list[Row],
-    tokens_before: int | None,
-    start: int,
-    window: Window,
-    tokens: int,
-    counter: Counter,
+def _recounted(
+    rows: list[Row], tokens_before: int | None, window: Window, tokens: int, counter: Counter
 ) -> int:
     """Find the start by counting, where elements in or just before it were counted otherwise."""
-    if {row[_COUNTER] for row in rows[max(start - 1, 0) :]} == {counter.name}:
-        return start
-    log.warning(
-        "tokens are counted on reading: the messages were stored with another counter than %s, or "
-        "with none. Give the store count_tokens=%r, so that they are counted once",
-        counter.name,
-        counter.name,
-    )
-    by_count = Window(window.turns, window.messages)
+    by_count = Window(window.turns, window.messages, step=window.step)
     start = start_of(rows, tokens_before, by_count, None)
     spent = 0
     for index in range(len(rows) - 1, start - 1, -1):
@@ -117,6 +111,28 @@ def _recounted(  # noqa: PLR0913, PLR0917 - one window, and what is known of it
         if spent > tokens:
             return index + 1
     return start
+
+
+def _warn(rows: list[Row], before: int, limit: int, counter: Counter, *, counted: bool) -> None:
+    """Say in the log what a window had to do beside what was asked for."""
+    if not counted:
+        log.warning(
+            "tokens are counted on reading: the messages were stored with another counter than "
+            "%s, or with none. Give the store count_tokens=%r, so that they are counted once",
+            counter.name,
+            counter.name,
+        )
+    if rows[0][_TURN] != rows[-1][_TURN]:
+        return
+    tokens = rows[-1][_TOTAL_TOKENS] - before
+    if not counted:
+        tokens = sum(counter(message) for row in rows for message in row[_MESSAGES])
+    if tokens > limit:
+        log.warning(
+            "the newest turn alone has %d tokens, more than the window's %d; it is kept whole",
+            tokens,
+            limit,
+        )
 
 
 class Density:
