@@ -218,6 +218,7 @@ def _stored(terminal: Terminal, chat: Conversation, client: Any) -> None:
     sizes = [len(element) for element in elements]
     kind = client.execute_command("TYPE", chat.key, NEVER_DECODE=True).decode()
     terminal.fact("key", chat.key)
+    terminal.fact("", "in braces: digests of the store's name and of the conversation's id")
     terminal.fact("type", f"{kind} of {len(sizes)} elements: a head, then one for each turn")
     terminal.fact("sizes", ", ".join(f"{size:,}" for size in sizes) + " bytes")
     if stat.bytes is not None:
