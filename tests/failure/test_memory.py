@@ -44,9 +44,6 @@ async def test_a_full_server_takes_no_turn_and_everything_else_works(
         with pytest.raises(OutOfMemoryError):
             await store.conversation("new").append(LARGE)
         assert not raw.exists(store.conversation("new").key)
-        with pytest.raises(OutOfMemoryError):
-            await chat.fork("copy")
-        assert not raw.exists(store.conversation("copy").key)
         with pytest.raises(SaveError) as caught:
             async with chat.turn("hi") as turn:
                 turn.reply("an answer")
@@ -60,6 +57,19 @@ async def test_a_full_server_takes_no_turn_and_everything_else_works(
         assert await turn.save()
         assert look(raw, chat.key).contents[-1] == "an answer"
         assert await chat.clear()
+
+
+async def test_a_fork_that_does_not_fit_writes_nothing(
+    new_store: NewStore, own_server: OwnServer
+) -> None:
+    server = own_server(config={"maxmemory": "8mb", "maxmemory-policy": "noeviction"})
+    store = new_store(at=server)
+    chat = await _fill(store)
+    with pytest.raises(OutOfMemoryError):
+        await chat.fork("copy")
+    with redis.Redis.from_url(server.url) as raw:
+        assert not raw.exists(store.conversation("copy").key)
+        assert look(raw, chat.key).pieces
 
 
 async def test_eviction_takes_whole_conversations(
