@@ -1,4 +1,4 @@
--- The head: element 0 of every list. It holds what an append has to know, in some 200
+-- The head: element 0 of every list. It holds what an append has to know, in some 400
 -- bytes, so that no script reads a payload only to learn a number:
 --   head 1 <no> <turn> <messages> <tokens>                the newest element's header
 --   <first_no> <first_turn> <messages_before> <tokens_before>   the oldest, and before it

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 from . import _element, _history, _json, _keys
 from ._calls import Flow
@@ -41,6 +41,18 @@ _MILLISECOND = timedelta(milliseconds=1)
 # Visible ASCII without what would need an escape between the quotes of JSON.
 _TURN_ID = re.compile(r"[!#-\[\]-~]{1,64}")
 _REVISION = re.compile(r"0|\d+-[!#-\[\]-~]{1,64}")
+
+
+class StoreOptions(TypedDict, total=False):
+    """What `Store` takes beside a client and a name; see there."""
+
+    prefix: str
+    secret: bytes | None
+    max_messages: int | None
+    ttl: timedelta | None
+    max_turn_messages: int | None
+    max_turn_bytes: int | None
+    count_tokens: str | Callable[[Message], int] | TokenCounter | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 from . import _io
 from ._calls import Flow
-from ._place import Home, Settings
+from ._place import Home, Settings, StoreOptions
 from .context.tokens import TokenCounter
 from .conversation import Conversation
 from .errors import ClosedError
@@ -84,7 +84,9 @@ class Store:
         self._closed = False
 
     @classmethod
-    def from_url(cls, url: str, *, cluster: bool = False, name: str, **settings: Any) -> Self:
+    def from_url(
+        cls, url: str, *, cluster: bool = False, name: str, **settings: Unpack[StoreOptions]
+    ) -> Self:
         """Make a store with a client of its own, which `close` closes.
 
         Args:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PYTHON_LINES = 400
+PYTHON_LINES = 450  # about 400; docstrings of a public class may need a little more
 LUA_LINES = 70  # of code: a script's header and comments may take the room they need
 
 

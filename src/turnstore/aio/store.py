@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 from turnstore import _io
 from turnstore._calls import Flow
-from turnstore._place import Home, Settings
+from turnstore._place import Home, Settings, StoreOptions
 from turnstore.context.tokens import TokenCounter
 from turnstore.errors import ClosedError
 from turnstore.messages import Message
@@ -85,7 +85,9 @@ class AsyncStore:
         self._closed = False
 
     @classmethod
-    def from_url(cls, url: str, *, cluster: bool = False, name: str, **settings: Any) -> Self:
+    def from_url(
+        cls, url: str, *, cluster: bool = False, name: str, **settings: Unpack[StoreOptions]
+    ) -> Self:
         """Make a store with a client of its own, which `close` closes.
 
         Args:
