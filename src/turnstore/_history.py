@@ -116,7 +116,7 @@ def read(
         if head is not None or start > 0 or not rows:
             break
         wanted *= 2
-    density.learn(rows)
+    density.learn(rows, start)
     if start > 0:
         tokens_before = Element(*rows[start - 1]).total_tokens
     return History(rows[start:], tokens_before or 0, has_older=start > 0)
@@ -190,6 +190,9 @@ def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int) -> Flow[int]
     """Copy a conversation, up to a turn, into an empty one: two calls."""
     found: Found = yield page_call(source, 0 if upto is None else upto + 1, 0, "fork")
     elements = found.elements
+    if not elements and found.revision != EMPTY:
+        msg = f"fork of {source}: turn {upto} is not held any more; nothing was written"
+        raise ValueError(msg)
     if not elements:
         # Nothing to write, but the caller is to get what was asked for: a copy of nothing.
         there: Found = yield page_call(target, 0, 1, "fork onto")

@@ -237,7 +237,8 @@ class Conversation:
                 it, the newest turns at that moment are meant.
 
         Returns:
-            The undone turns, oldest first.
+            The undone turns, oldest first. Two rewinds at the same moment may both
+            give back, and together undo, the same ones; demand a revision to tell.
 
         Raises:
             TypeError, ValueError: `turns` is below 1.
@@ -272,7 +273,8 @@ class Conversation:
             numbers, ids and times.
 
         Raises:
-            TypeError, ValueError: An argument is of no use, or the id is this one's own.
+            TypeError, ValueError: An argument is of no use, the id is this one's own, or
+                the turn is not held any more.
             ConflictError: The new conversation holds something else; it stays as it is.
 
         Atomicity:

@@ -183,10 +183,13 @@ class _Turn:
         except TurnstoreError as error:
             if options.on_load_error == "raise":
                 raise
+            history = History([], 0, has_older=False)
+            try:
+                plan = compose(history, self._request, self._rules, options.on_other_format)
+            except ValueError:  # it answers a tool call, which only the memory has
+                raise error from None
             log.warning("the turn goes on without memory: %s", error)
             self.load_error = error
-            history = History([], 0, has_older=False)
-            plan = compose(history, self._request, self._rules, options.on_other_format)
         self._history, self._plan = history, (yield from self._with_context(history, plan))
 
     def _with_context(self, history: History, plan: Plan) -> Flow[Plan]:
