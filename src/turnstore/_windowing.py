@@ -26,6 +26,13 @@ _ALL = 1 << 40
 # What a message is taken for until one was read; smaller ones cost a second call.
 _TOKENS_GUESSED = 50.0
 
+# Turns differ in tokens more than in messages: an estimate without a margin is short for every
+# other read.
+_TOKENS_MARGIN = 1.1
+
+# A window of one or two turns says little about the next one.
+_LEARNT_FROM = 4
+
 
 class Counter(Protocol):
     """Counts tokens, under a name that is stored with what it counted."""
@@ -157,13 +164,15 @@ class Density:
         if window.messages is not None:
             counts.append(window.messages / max(1.0, self._messages) + 1)
         if window.tokens is not None:
-            counts.append(window.tokens / (self._tokens or _TOKENS_GUESSED) + 1)
+            held = window.tokens / (self._tokens or _TOKENS_GUESSED)
+            counts.append(held * _TOKENS_MARGIN + 1)
         return min(int(min(counts)) + 1, _ALL) if counts else 0
 
-    def learn(self, rows: list[Row]) -> None:
-        """Take note of what was read; falls at once and rises slowly."""
+    def learn(self, rows: list[Row], start: int) -> None:
+        """Take note of what was read, and where the window began; falls at once, rises slowly."""
         if not rows:
             return
+        rows = rows[min(start, max(len(rows) - _LEARNT_FROM, 0)) :]
         first, last = Element(*rows[0]), Element(*rows[-1])
         messages = last.total_messages - first.total_messages + first.message_count
         self._messages = _lower(self._messages, messages / len(rows))
