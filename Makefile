@@ -9,12 +9,12 @@ PYTEST_FLAGS ?= -q -n auto
 REDIS_PY := 5 6 7
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench coverage clean debian-servers debian-lint
+.PHONY: help demo test test-integrations test-all check bench coverage clean debian-servers debian-lint
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 help:  ## what each target does
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: $(VENV)/demo.stamp  ## see an LLM client remember, with an embedded server
 	$(BIN)/turnstore demo
@@ -22,8 +22,12 @@ demo: $(VENV)/demo.stamp  ## see an LLM client remember, with an embedded server
 test: debian-servers $(VENV)/test.stamp  ## the tests on every server there is, in under five minutes
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
+test-integrations: debian-servers $(VENV)/integrations.stamp  ## each adapter with its real SDK
+	$(BIN)/pytest $(PYTEST_FLAGS) tests/conformance tests/integrations
+	$(BIN)/pytest -q -m integrations tests/docs
+
 test-all: debian-servers $(VENV)/test.stamp $(REDIS_PY:%=test-redis-py-%)  ## also slow tests, and redis-py 5, 6, 7
-	$(BIN)/pytest $(PYTEST_FLAGS) -m ""
+	$(BIN)/pytest $(PYTEST_FLAGS) -m "not integrations"
 
 # redis-py before 8 drops connections of an asyncio Cluster client without closing them.
 test-redis-py-%: $(VENV)-redis-py-%/test.stamp
@@ -64,8 +68,12 @@ $(VENV)/test.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --editable '.[demo,test]'
 	touch $@
 
+$(VENV)/integrations.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --editable '.[demo,test,integrations]'
+	touch $@
+
 $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --editable '.[demo,test,dev]'
+	$(BIN)/pip install --quiet --editable '.[demo,test,integrations,dev]'
 	touch $@
 
 $(VENV)-redis-py-%/test.stamp: pyproject.toml
