@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from openai import AsyncOpenAI, OpenAI
+from openai._models import FinalRequestOptions
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
@@ -17,6 +18,7 @@ from tests.clients.talking import CHAT, texts
 from tests.servers.proxy import Cut
 from tests.waiting import wait_until_async
 from turnstore import LimitError, SaveError, TurnConflictError, UnavailableError
+from turnstore.clients._openai_call import call_of
 from turnstore.testing import ModelServer, Reply
 
 if TYPE_CHECKING:
@@ -105,6 +107,18 @@ async def test_a_raw_response_is_the_reply_of_its_error(
         await api.of(client).with_raw_response.create(**api.asked("Hello"))
     assert isinstance(caught.value.__cause__, LimitError)
     assert api.text(caught.value.reply.parse()).endswith("Hello")
+
+
+def test_an_answer_that_is_a_page_of_a_proxy_is_not_saved(
+    make_store: Callable[..., Store],
+) -> None:
+    chat = make_store().conversation("ada")
+    asked: Any = {"method": "post", "url": "/chat/completions", "json_data": CHAT.asked("Hello")}
+    call = call_of(FinalRequestOptions.construct(**asked), stream=False)
+    assert call is not None
+    with chat.turn(call.given) as turn:
+        call.keep_content(turn, b"<html>", "<html>")
+    assert chat.read() == []
 
 
 async def test_a_reply_that_is_no_json_that_can_be_stored(

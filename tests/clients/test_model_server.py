@@ -10,6 +10,7 @@ import pytest
 from openai import AsyncOpenAI, AzureOpenAI, OpenAI
 
 from tests.clients.talking import BROKEN
+from turnstore.clients._folding import ChatFolding
 from turnstore.testing import ModelServer, Reply, ToolCall
 
 HELLO: list[Any] = [{"role": "user", "content": "Hello"}]
@@ -131,6 +132,17 @@ class TestScript:
         assert (first.function.name, first.function.arguments) == ("f", '{"a": 1}')
         assert (second.id, second.function.arguments) == ("i", "x")
 
+    def test_a_custom_tool(self, client: OpenAI, model: ModelServer) -> None:
+        reply = Reply(tool_calls=[ToolCall(name="sql", arguments="SELECT 1", custom=True)])
+        model.script(reply, reply)
+        whole: Any = client.chat.completions.create(model="m", messages=HELLO).choices[0].message
+        assert whole.tool_calls[0].custom.input == "SELECT 1"
+        folding = ChatFolding()
+        for chunk in client.chat.completions.create(model="m", messages=HELLO, stream=True):
+            folding.add(chunk.to_dict())
+        (call,) = folding.reply()["choices"][0]["message"]["tool_calls"]
+        assert call == whole.tool_calls[0].to_dict() | {"id": call["id"]}
+
     @pytest.mark.parametrize("stream", [False, True])
     def test_a_response(self, client: OpenAI, model: ModelServer, *, stream: bool) -> None:
         custom = ToolCall(name="sql", arguments="SELECT 1", custom=True)
@@ -196,7 +208,7 @@ class TestScript:
 
     def test_a_stream_waits_for_its_event(self, client: OpenAI, model: ModelServer) -> None:
         hold = threading.Event()
-        model.script(Reply("Hello you there", hold=hold, pause=0.001))
+        model.script(Reply("Hello you there", hold=hold, pause=0.001, headers={"X-Mine": "1"}))
         texts = []
         for chunk in client.chat.completions.create(model="m", messages=HELLO, stream=True):
             text = chunk.choices[0].delta.content

@@ -232,7 +232,7 @@ def _differ(old: Json, item: Json) -> bool:
 
 def _is_object(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
+        return text.lstrip().startswith("{") and isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
         return False
 

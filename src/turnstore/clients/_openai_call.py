@@ -92,7 +92,7 @@ class Call:
         """Take the data of the next event of a stream."""
         try:
             event = json.loads(data)
-        except ValueError:  # `[DONE]`; anything else the SDK will complain of
+        except (ValueError, RecursionError):  # `[DONE]`; anything else the SDK will complain of
             return
         self._folding.add(as_dict(event))
 
@@ -116,7 +116,7 @@ class Call:
         """Give a turn the reply in the body of an HTTP response; `answer` is the SDK's object."""
         try:
             reply = json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             reply = None
         self._keep(turn, as_dict(reply), answer)
 

@@ -48,6 +48,7 @@ class Http(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128  # many clients at once, which the default of 5 would turn away
 
     def __init__(self, port: int, desk: Desk) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
