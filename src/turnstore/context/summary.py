@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 import secrets
 from collections import Counter
 from collections.abc import Callable
@@ -134,6 +135,8 @@ class Carried(NamedTuple):
 
 
 NOTHING = Carried(1, 0, 0, 0, "")
+_TYPES = (int, int, int, int, str)
+_COVERED = re.compile(rb"w?\[1,(\d{1,15}),")  # as in lua/fold.lua
 
 
 def carried(keys: Keys, counts: Counter[str]) -> Flow[Carried]:
@@ -260,13 +263,18 @@ async def _acomplete(create: Callable[..., Any], model: str | None, prompt: str)
 
 
 def _read(reply: bytes | None) -> Carried:
-    try:
-        row = _json.loads(reply) if reply else None
-        return Carried(*row) if row else NOTHING
-    except (TypeError, ValueError) as error:
-        # Worth less than the turn: it is folded anew.
-        log.warning("a stored summary cannot be read, and is left aside: %s", error)
+    if not reply:
         return NOTHING
+    try:
+        known = Carried(*_json.loads(reply))
+    except (TypeError, ValueError):
+        known = None
+    if known is not None and known.format_number == 1 and tuple(map(type, known)) == _TYPES:
+        return known
+    # Worth less than the turn: all is folded anew, in place of what the scripts see there.
+    log.warning("a stored summary cannot be read, and is left aside")
+    seen = _COVERED.match(reply)
+    return NOTHING._replace(no=int(seen[1])) if seen else NOTHING
 
 
 class _Begun(NamedTuple):
