@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tests.clients.conftest import Wrap
     from tests.clients.talking import Api
     from tests.servers.proxy import Proxy
+    from tests.servers.running import Server
     from turnstore import AsyncConversation, AsyncStore
     from turnstore.testing import ModelServer
 
@@ -36,6 +39,36 @@ async def test_the_second_client_knows_what_the_first_was_told(
     first, second = (wrap(store.conversation("ada")) for _ in range(2))
     await api.say(first, "My name is Ada.")
     assert await api.say(second, "What is my name?") == "Your name is Ada."
+
+
+# What a worker of an application does, in a process of its own.
+WORKER = """
+import sys
+from openai import OpenAI
+from turnstore import Store
+
+redis_url, prefix, model_url, text = sys.argv[1:]
+with Store.from_url(redis_url, name="test", prefix=prefix) as store:
+    with OpenAI(base_url=model_url, api_key="none") as base:
+        client = store.conversation("ada").wrap(base)
+        asked = {"model": "m", "messages": [{"role": "user", "content": text}], "stream": True}
+        for chunk in client.chat.completions.create(**asked):
+            print(chunk.choices[0].delta.content or "", end="")
+"""
+
+
+@pytest.mark.servers("redis-8")
+def test_two_processes_hold_one_conversation(
+    server: Server, prefix: str, proxy: Proxy, model: ModelServer
+) -> None:
+    assert server.addresses
+
+    def run(text: str) -> str:
+        command = [sys.executable, "-c", WORKER, proxy.url, prefix, model.base_url, text]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    assert "Ada" in run("My name is Ada.")
+    assert run("What is my name?") == "Your name is Ada."
 
 
 async def test_another_conversation_knows_nothing(

@@ -96,19 +96,15 @@ class Call:
             return
         self._folding.add(as_dict(event))
 
-    def keep_stream(self, turn: PendingTurn | AsyncPendingTurn) -> bool:
-        """Give a turn the reply that the stream made.
-
-        Returns:
-            Whether there is something to save.
-        """
+    def keep_stream(self, turn: PendingTurn | AsyncPendingTurn) -> None:
+        """Give a turn the reply that the stream made."""
         if not self._folding.complete:
             _log.warning(
-                "not saved: the stream ended, but the provider did not say it was complete"
+                "not saved: the stream ended, and the provider did not say it was complete"
             )
-            return False
+            return
         reply = self._folding.reply()
-        return self._keep(turn, reply, _MODELS[self.format].construct(**reply))
+        self._keep(turn, reply, _MODELS[self.format].construct(**reply))
 
     def keep_content(
         self, turn: PendingTurn | AsyncPendingTurn, content: bytes, answer: object
@@ -120,11 +116,11 @@ class Call:
             reply = None
         self._keep(turn, as_dict(reply), answer)
 
-    def _keep(self, turn: PendingTurn | AsyncPendingTurn, reply: Json, answer: object) -> bool:
+    def _keep(self, turn: PendingTurn | AsyncPendingTurn, reply: Json, answer: object) -> None:
         messages, meta, unfit = self._endpoint.read(reply)
         if unfit:
             _log.warning("not saved: %s", unfit)
-            return False
+            return
         turn.meta.update(meta)
         try:
             turn.reply(messages, answer=answer)
@@ -134,7 +130,6 @@ class Call:
                 reply=answer,
                 turn=turn,
             ) from error
-        return True
 
 
 def mended(value: Any) -> Any:

@@ -9,6 +9,7 @@ from openai import AsyncStream, Stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+    from contextlib import AsyncExitStack, ExitStack
 
     from openai._streaming import ServerSentEvent
 
@@ -26,10 +27,11 @@ class RememberedStream(Stream[T]):
 
     _call: Call
     _turn: PendingTurn
+    _opened: ExitStack
 
-    def remember(self, call: Call, turn: PendingTurn) -> None:
-        """Say whose reply it is; before the first chunk is read."""
-        self._call, self._turn = call, turn
+    def remember(self, call: Call, turn: PendingTurn, opened: ExitStack) -> None:
+        """Take over the turn, which `opened` ends; before the first chunk is read."""
+        self._call, self._turn, self._opened = call, turn, opened
 
     def _iter_events(self) -> Iterator[ServerSentEvent]:
         for event in super()._iter_events():
@@ -37,9 +39,14 @@ class RememberedStream(Stream[T]):
             yield event
 
     def __stream__(self) -> Iterator[T]:
-        yield from super().__stream__()
-        if self._call.keep_stream(self._turn):
-            self._turn.save()
+        with self._opened:
+            yield from super().__stream__()
+            self._call.keep_stream(self._turn)
+
+    def close(self) -> None:
+        """Close the response, and end the turn: without a save, if it was not read to the end."""
+        super().close()
+        self._opened.close()
 
 
 class AsyncRememberedStream(AsyncStream[T]):
@@ -47,10 +54,11 @@ class AsyncRememberedStream(AsyncStream[T]):
 
     _call: Call
     _turn: AsyncPendingTurn
+    _opened: AsyncExitStack
 
-    def remember(self, call: Call, turn: AsyncPendingTurn) -> None:
-        """Say whose reply it is; before the first chunk is read."""
-        self._call, self._turn = call, turn
+    def remember(self, call: Call, turn: AsyncPendingTurn, opened: AsyncExitStack) -> None:
+        """Take over the turn, which `opened` ends; before the first chunk is read."""
+        self._call, self._turn, self._opened = call, turn, opened
 
     async def _iter_events(self) -> AsyncIterator[ServerSentEvent]:
         async for event in super()._iter_events():
@@ -59,11 +67,15 @@ class AsyncRememberedStream(AsyncStream[T]):
 
     async def __stream__(self) -> AsyncIterator[T]:
         chunks = cast("AsyncGenerator[T]", super().__stream__())
-        async with aclosing(chunks):
+        async with self._opened, aclosing(chunks):
             async for chunk in chunks:
                 yield chunk
-        if self._call.keep_stream(self._turn):
-            await self._turn.save()
+            self._call.keep_stream(self._turn)
+
+    async def close(self) -> None:
+        """Close the response, and end the turn: without a save, if it was not read to the end."""
+        await super().close()
+        await self._opened.aclose()
 
 
 def remembered(stream_cls: object) -> Any:

@@ -9,6 +9,7 @@ class overrides just that; all else, and every other endpoint, is the SDK's own.
 from __future__ import annotations
 
 import copy
+from contextlib import AsyncExitStack, ExitStack
 from functools import cache, cached_property, partial
 from inspect import getattr_static, isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -86,14 +87,15 @@ class _Remembering(OpenAI):
         if self._turnstore is None or call is None:
             return ask(cast_to, options, stream=stream, stream_cls=stream_cls)
         twin = remembered(stream_cls) if stream else None
-        with self._turnstore(call.given, format=call.format) as turn:
+        with ExitStack() as opened:
+            turn = opened.enter_context(self._turnstore(call.given, format=call.format))
             how = {"stream": stream, "stream_cls": twin}
             try:
                 raw = ask(cast_to, call.sending(turn.messages), **how)
             except UnicodeEncodeError:  # of the request's body, before anything was sent
                 raw = ask(cast_to, call.sending(mended(turn.messages)), **how)
             if stream:
-                (raw.parse() if call.raw else raw).remember(call, turn)
+                (raw.parse() if call.raw else raw).remember(call, turn, opened.pop_all())
                 return raw
             if call.raw == "stream":
                 raw.read()
@@ -123,7 +125,8 @@ class _AsyncRemembering(AsyncOpenAI):
         if self._turnstore is None or call is None:
             return await ask(cast_to, options, stream=stream, stream_cls=stream_cls)
         twin = remembered(stream_cls) if stream else None
-        async with self._turnstore(call.given, format=call.format) as turn:
+        async with AsyncExitStack() as opened:
+            turn = await opened.enter_async_context(self._turnstore(call.given, format=call.format))
             how = {"stream": stream, "stream_cls": twin}
             try:
                 raw = await ask(cast_to, call.sending(turn.messages), **how)
@@ -131,7 +134,8 @@ class _AsyncRemembering(AsyncOpenAI):
                 raw = await ask(cast_to, call.sending(mended(turn.messages)), **how)
             if stream:
                 events = raw if not call.raw else raw.parse()
-                (await events if isawaitable(events) else events).remember(call, turn)
+                events = await events if isawaitable(events) else events
+                events.remember(call, turn, opened.pop_all())
                 return raw
             if call.raw == "stream":
                 await raw.read()
