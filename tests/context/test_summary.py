@@ -58,6 +58,7 @@ async def test_nothing_is_ever_missing_nor_said_twice(
     new_store: NewStore, echo: Echo, window: Window
 ) -> None:
     chat = new_store(count_tokens=lambda _: 3).conversation("c")
+    sent: list[dict[str, Any]] = []
     for number in range(1, 19):
         sent = await say(chat, number, echoing(echo, window))
         told = [*carried(sent), *as_lines(sent)]
