@@ -68,7 +68,8 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
     new = spoken[known:]
     if known:
         # From the first new message on, with the instructions that stand between.
-        rest = rest[next(i for i, message in enumerate(rest) if message is new[0]) :]
+        first = (i for i, message in enumerate(rest) if new and message is new[0])
+        rest = rest[next(first, len(rest)) :]
 
     groups = _groups(history if shown is None else shown, rules, on_other_format)
     answered = _answered_from_outside(new, rules)
@@ -190,9 +191,11 @@ def _overlap(history: History, spoken: list[Message], rules: Format) -> int:
 
     Hand-written tool loops, and libraries that ask again, send back what was stored a
     moment ago. A reply of the model must be among them, and something new must follow:
-    a user who says the same thing twice says it twice.
+    a user who says the same thing twice says it twice. (Where a model goes on with its
+    own last message, nothing need follow that.)
     """
-    for known in range(len(spoken) - 1, 0, -1):
+    resumed = rules.resumes and spoken and rules.is_reply(spoken[-1])
+    for known in range(len(spoken) if resumed else len(spoken) - 1, 0, -1):
         depth = min(known, len(history))
         if not depth or (known > depth and not history.has_older):
             continue
@@ -210,7 +213,7 @@ def _same(stored: Message, sent: Message, rules: Format) -> bool:
     if calls or not rules.is_reply(stored):
         return bool(calls) and calls == rules.calls(sent)
     # The model's message as the caller rebuilt it: it may lack fields, not contradict them.
-    whole, part = _bare(stored), _bare(sent)
+    whole, part = _bare(rules.comparable(stored)), _bare(rules.comparable(sent))
     return (
         whole.get("content") == part.get("content")
         and part.keys() <= whole.keys()

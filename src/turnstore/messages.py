@@ -1,8 +1,6 @@
 """What a message is: the shapes that callers hand in, and the rules of each format.
 
-Messages stay the JSON of their provider. A `Format` knows of that JSON only what a
-memory has to know: which messages are instructions, which come from the model, which
-open tool calls, and which answer them.
+Messages stay the JSON of their provider. The rules of each format are in `formats`.
 """
 
 from __future__ import annotations
@@ -12,11 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from . import _json
+from .formats import FORMATS, Format, Message
 
 __all__ = ["FORMATS", "Format", "Input", "Message", "Model", "format_named", "plain_messages"]
-
-Message: TypeAlias = dict[str, Any]
-"""A message as it is stored and given back: the provider's JSON as a plain dict."""
 
 
 @runtime_checkable
@@ -33,161 +29,6 @@ Input: TypeAlias = "str | Mapping[str, Any] | Model | Iterable[str | Mapping[str
 """What is taken for messages: text for a user message, a dict, an SDK object, or many."""
 
 _NAME = re.compile(r"[!#-\[\]-~]{1,32}")
-
-
-class Format:
-    """The rules of a format that turnstore knows nothing more of: roles, and no tools.
-
-    Args:
-        name: The name that is stored with each turn, 1 to 32 visible ASCII characters.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def user(self, text: str) -> Message:
-        """Make a user message out of text."""
-        return {"role": "user", "content": text}
-
-    def assistant(self, text: str) -> Message:
-        """Make a message of the model out of text."""
-        return {"role": "assistant", "content": text}
-
-    def context(self, text: str) -> Message:
-        """Make a message out of what is sent ahead of the history and never stored."""
-        return {"role": "system", "content": text}
-
-    def check(self, message: Message) -> None:
-        """Raise ValueError for what this format cannot hold."""
-
-    def is_instruction(self, message: Message) -> bool:
-        """Tell whether it is policy, which callers send each time, and not history."""
-        return message.get("role") in ("system", "developer")
-
-    def is_reply(self, message: Message) -> bool:
-        """Tell whether the model wrote it."""
-        return message.get("role") == "assistant"
-
-    def calls(self, message: Message) -> list[str]:
-        """List the ids of the tool calls in it that wait for a result of the caller."""
-        del message
-        return []
-
-    def results(self, message: Message) -> list[str]:
-        """List the ids of the tool calls that it answers."""
-        del message
-        return []
-
-    def outgoing(self, message: Message) -> Message:
-        """Give a stored message as the provider takes it back."""
-        return message
-
-    def answer(self, reply: Any) -> Any:
-        """Give the messages in what a client returned; anything else is given back."""
-        return reply
-
-    def text(self, message: Message) -> str:
-        """Give what a person would read in it; empty where there is no text."""
-        return _text(message.get("content"))
-
-
-class _OpenAIChat(Format):
-    """Chat Completions: roles, `tool_calls` in the assistant's message, `tool` messages."""
-
-    def check(self, message: Message) -> None:
-        role = message.get("role")
-        if not isinstance(role, str) or not role:
-            msg = f"a message of {self.name} has a role; found the keys {list(message)}"
-            raise ValueError(msg)
-
-    def calls(self, message: Message) -> list[str]:
-        if message.get("role") != "assistant":
-            return []
-        ids = [
-            call["id"]
-            for call in message.get("tool_calls") or ()
-            if isinstance(call, dict) and isinstance(call.get("id"), str)
-        ]
-        function = message.get("function_call")  # the older form, which has no id
-        if isinstance(function, dict):
-            ids.append(f"function:{function.get('name')}")
-        return ids
-
-    def results(self, message: Message) -> list[str]:
-        if message.get("role") == "tool":
-            return [str(message.get("tool_call_id"))]
-        if message.get("role") == "function":
-            return [f"function:{message.get('name')}"]
-        return []
-
-    def outgoing(self, message: Message) -> Message:
-        # Not everything that a provider answers does it take back: OpenAI refuses null for
-        # `tool_calls` and `function_call`, and for the content where nothing else is said;
-        # of an audio it takes the id alone. Other servers answer with no calls as [].
-        values = message.values()
-        if None not in values and [] not in values and "audio" not in message:
-            return message
-        sent = {
-            name: value
-            for name, value in message.items()
-            if name == "content" or value not in (None, [])
-        }
-        audio = sent.get("audio")
-        if isinstance(audio, dict) and "id" in audio:
-            sent["audio"] = {"id": audio["id"]}
-        if (
-            sent.get("content", "") is None
-            and self.is_reply(sent)
-            and sent.keys().isdisjoint(("tool_calls", "function_call", "audio"))
-        ):
-            sent["content"] = ""
-        return sent
-
-    def answer(self, reply: Any) -> Any:
-        choices = getattr(reply, "choices", None)
-        return choices[0].message if choices else reply
-
-
-class _OpenAIResponses(Format):
-    """Responses: a flat list of items, of which messages are one type among many."""
-
-    def check(self, message: Message) -> None:
-        if not any(isinstance(message.get(field), str) for field in ("type", "role")):
-            msg = f"an item of {self.name} has a type or a role; found the keys {list(message)}"
-            raise ValueError(msg)
-
-    def is_reply(self, message: Message) -> bool:
-        if "role" in message:
-            return bool(message["role"] == "assistant")
-        return not self.results(message)
-
-    def calls(self, message: Message) -> list[str]:
-        # Calls that the provider runs itself (web search, code interpreter, …) have no
-        # call_id: nobody has to answer them.
-        kind = str(message.get("type"))
-        if kind.endswith("_call") and isinstance(message.get("call_id"), str):
-            return [message["call_id"]]
-        if kind == "mcp_approval_request":
-            return [str(message.get("id"))]
-        return []
-
-    def results(self, message: Message) -> list[str]:
-        kind = str(message.get("type"))
-        if kind.endswith("_output") and isinstance(message.get("call_id"), str):
-            return [message["call_id"]]
-        if kind == "mcp_approval_response":
-            return [str(message.get("approval_request_id"))]
-        return []
-
-    def answer(self, reply: Any) -> Any:
-        return getattr(reply, "output", reply)
-
-
-FORMATS: dict[str, Format] = {
-    known.name: known
-    for known in (_OpenAIChat("openai.chat"), _OpenAIResponses("openai.responses"))
-}
-"""The formats whose rules are known, by name."""
 
 
 def format_named(name: str) -> Format:
@@ -258,12 +99,3 @@ def _items(given: Input) -> Iterable[Any]:
         return given
     msg = f"messages are text, a dict, an SDK object or a list of these, not {type(given).__name__}"
     raise TypeError(msg)
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    parts = (part.get("text") if isinstance(part, dict) else part for part in content)
-    return "".join(part for part in parts if isinstance(part, str))

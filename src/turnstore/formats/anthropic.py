@@ -1,0 +1,84 @@
+"""The format of Anthropic's Messages API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._format import Format, Message
+
+__all__ = ["AnthropicMessages", "blocks"]
+
+
+class AnthropicMessages(Format):
+    """Messages of content blocks: `tool_use` in the assistant's, `tool_result` in the user's.
+
+    Blocks are kept as they came. Those that a signature covers are refused by the API
+    where anything in them was changed. Tools that the provider runs itself
+    (`server_tool_use` and the like) bring their results along: nobody answers them.
+    """
+
+    resumes = True
+
+    def check(self, message: Message) -> None:
+        role = message.get("role")
+        if not isinstance(role, str) or not role or "content" not in message:
+            msg = f"a message of {self.name} has role and content; found {list(message)}"
+            raise ValueError(msg)
+
+    def calls(self, message: Message) -> list[str]:
+        if not self.is_reply(message):
+            return []
+        return _ids(message, "tool_use", "id")
+
+    def results(self, message: Message) -> list[str]:
+        return _ids(message, "tool_result", "tool_use_id")
+
+    def outgoing(self, message: Message) -> Message:
+        # The model may answer with a text that is empty, which the API does not take back.
+        content = message["content"]
+        if not isinstance(content, list) or not any(map(_is_empty, content)):
+            return message
+        said = [block for block in content if not _is_empty(block)]
+        return {**message, "content": said} if said else message
+
+    def answer(self, reply: Any) -> Any:
+        # An SDK's Message has more fields than a message may have that is sent.
+        if hasattr(reply, "stop_reason") and hasattr(reply, "content"):
+            return {"role": "assistant", "content": reply.content}
+        return reply
+
+    def comparable(self, message: Message) -> Message:
+        # Text alone is short for one block of text; `parse` adds what it made of the text.
+        bare = [
+            {name: value for name, value in block.items() if name != "parsed_output"}
+            if isinstance(block, dict)
+            else block
+            for block in blocks(message)
+        ]
+        return {**message, "content": bare}
+
+
+def blocks(message: Message) -> list[Any]:
+    """Give the content of a message as blocks."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return content if isinstance(content, list) else []
+
+
+def _ids(message: Message, kind: str, field: str) -> list[str]:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return []
+    return [
+        str(block.get(field))
+        for block in content
+        if isinstance(block, dict) and block.get("type") == kind
+    ]
+
+
+def _is_empty(block: Any) -> bool:
+    if not isinstance(block, dict) or block.get("type") != "text":
+        return False
+    text = block.get("text")
+    return isinstance(text, str) and not text.strip()
