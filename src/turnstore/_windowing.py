@@ -28,7 +28,7 @@ _TOKENS_GUESSED = 50.0
 
 # Turns differ in tokens more than in messages: an estimate without a margin is short for every
 # other read.
-_TOKENS_MARGIN = 1.1
+_TOKENS_MARGIN = 1.05
 
 # A window of one or two turns says little about the next one.
 _LEARNT_FROM = 4
