@@ -74,6 +74,7 @@ def plain_messages(given: Input, rules: Format, *, reply: bool = False) -> list[
 
 
 def _plain_message(item: Any, rules: Format, *, reply: bool) -> Message:
+    item = rules.unpacked(item)
     if type(item) is dict or hasattr(item, "model_dump"):
         message = _json.plain(item)
     elif isinstance(item, str):

@@ -2,6 +2,7 @@
 
 from ._format import Format, Message
 from .anthropic import AnthropicMessages
+from .langchain import LangChain
 from .openai import OpenAIChat, OpenAIResponses
 
 __all__ = ["FORMATS", "Format", "Message"]
@@ -12,6 +13,7 @@ FORMATS: dict[str, Format] = {
         OpenAIChat("openai.chat"),
         OpenAIResponses("openai.responses"),
         AnthropicMessages("anthropic.messages"),
+        LangChain("langchain"),
     )
 }
 """The formats whose rules are known, by name."""

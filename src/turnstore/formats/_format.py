@@ -35,6 +35,10 @@ class Format:
         """Make a message out of what is sent ahead of the history and never stored."""
         return {"role": "system", "content": text}
 
+    def unpacked(self, item: Any) -> Any:
+        """Give what a caller handed in as a message, where it is an object of a framework."""
+        return item
+
     def check(self, message: Message) -> None:
         """Raise ValueError for what this format cannot hold."""
 
@@ -63,6 +67,11 @@ class Format:
     def comparable(self, message: Message) -> Message:
         """Give a message in the one form that all ways to say the same share."""
         return message
+
+    def unfit(self, message: Message) -> str:
+        """Say why a message of the model must not be saved; empty where it may be."""
+        del message
+        return ""
 
     def answer(self, reply: Any) -> Any:
         """Give the messages in what a client returned; anything else is given back."""

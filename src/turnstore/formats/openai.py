@@ -97,5 +97,12 @@ class OpenAIResponses(Format):
             return [str(message.get("approval_request_id"))]
         return []
 
+    def unfit(self, message: Message) -> str:
+        content = message.get("content")
+        parts = content if isinstance(content, list) else []
+        if any(isinstance(part, dict) and part.get("type") == "refusal" for part in parts):
+            return "the model refused"
+        return ""
+
     def answer(self, reply: Any) -> Any:
         return getattr(reply, "output", reply)
