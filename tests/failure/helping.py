@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import gc
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import redis
 
 from turnstore import _scripts
 
 if TYPE_CHECKING:
-    from turnstore import AsyncConversation
     from tests.servers.running import Server
+    from turnstore import AsyncConversation
 
 
 def load_scripts(server: Server, key: str) -> None:
     """Let the server of `key` know all scripts, so that none is sent twice for being unknown."""
+    raw: Any = server.raw
     where = {}
-    if isinstance(server.raw, redis.RedisCluster):
+    if isinstance(raw, redis.RedisCluster):
         where["target_nodes"] = server.raw.get_node_from_key(key)
     for name in _scripts.names():
         server.raw.execute_command("SCRIPT LOAD", _scripts.load(name).source, **where)
@@ -25,3 +28,13 @@ def load_scripts(server: Server, key: str) -> None:
 async def said(chat: AsyncConversation) -> list[str]:
     """Read what was said, oldest first."""
     return [message["content"] for message in await chat.read()]
+
+
+def forget_nodes() -> None:
+    """Let go of the nodes that an asyncio Cluster client replaced and never closed.
+
+    redis-py warns of each when it is collected, which may be in the middle of another test.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()

@@ -11,7 +11,7 @@ import redis
 import redis._parsers
 import redis.asyncio
 
-from tests.failure.helping import load_scripts, said
+from tests.failure.helping import forget_nodes, load_scripts, said
 from tests.invariants.raw import look
 from tests.servers.proxy import Cut
 from tests.waiting import wait_until_async
@@ -142,6 +142,7 @@ async def chat(
     proxy.clear()
     yield chat
     await client.aclose()
+    forget_nodes()
 
 
 @pytest.mark.servers("redis", "valkey", "cluster")

@@ -107,5 +107,3 @@ async def test_a_jump_back_prolongs_lives_until_the_next_append(
     assert ttl
     assert ttl <= timedelta(hours=1)
     assert await said(chat) == ["before", "after"]
-
-

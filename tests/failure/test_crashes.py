@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 import redis
@@ -34,6 +35,10 @@ async def _write(chat: AsyncConversation, writer: int, acknowledged: list[str]) 
                 break
 
 
+def _has(names: list[str], wanted: int) -> bool:
+    return len(names) >= wanted
+
+
 async def test_nothing_acknowledged_is_lost_and_nothing_doubled(
     new_store: NewStore, own_server: OwnServer
 ) -> None:
@@ -41,11 +46,10 @@ async def test_nothing_acknowledged_is_lost_and_nothing_doubled(
     store = new_store(at=server)
     chat = store.conversation("ada")
     acknowledged: list[str] = []
-    writers = [
-        asyncio.create_task(_write(chat, writer, acknowledged)) for writer in range(WRITERS)
-    ]
+    writers = [asyncio.create_task(_write(chat, writer, acknowledged)) for writer in range(WRITERS)]
     for crash in range(1, 4):
-        await wait_until_async(lambda wanted=crash * 30: len(acknowledged) >= wanted)
+        wanted = crash * 30
+        await wait_until_async(partial(_has, acknowledged, wanted))
         server.kill()
         known = list(acknowledged)
         await asyncio.to_thread(server.restart)

@@ -84,7 +84,7 @@ OPERATIONS = {
     "append-continuing": Operation(_append_continuing, ("4-d", 3), ["a", "b", "c", "d"]),
     "rewind": Operation(_rewind, ["b", "c"], ["a"]),
     "rewind-all": Operation(_rewind_all, ["a", "b", "c"], []),
-    "expire": Operation(_expire, True, ["a", "b", "c"]),
+    "expire": Operation(_expire, answers=True, left=["a", "b", "c"]),
     "turn": Operation(_turn, ("4-d", 4), ["a", "b", "c", "d", "e"]),
     "turn-reject": Operation(_turn_rejecting, ("4-d", 4), ["a", "b", "c", "d", "e"]),
 }

@@ -55,9 +55,7 @@ async def test_what_is_not_allowed_changes_nothing(
             await _try_first(raw, ours, theirs)
 
 
-async def _try(
-    raw: redis.Redis, ours: AsyncStore, theirs: AsyncStore, act: Act, what: str
-) -> None:
+async def _try(raw: redis.Redis, ours: AsyncStore, theirs: AsyncStore, act: Act, what: str) -> None:
     chat, copy = ours.conversation("ada"), ours.conversation("copy")
     await chat.clear()
     await copy.clear()
@@ -85,7 +83,7 @@ async def _try_first(raw: redis.Redis, ours: AsyncStore, theirs: AsyncStore) -> 
 
 
 async def test_keys_of_another_prefix_are_denied(
-    new_store: NewStore, own_server: OwnServer, prefix: str
+    new_store: NewStore, own_server: OwnServer
 ) -> None:
     server = own_server()
     with redis.Redis.from_url(server.url) as raw:

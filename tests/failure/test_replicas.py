@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
@@ -18,6 +18,10 @@ from tests.servers.facade import as_async
 from tests.waiting import wait_until, wait_until_async
 from turnstore import AsyncStore, ReadOnlyError, SaveError, ServerError, Store
 from turnstore.server import EmbeddedServer
+
+# redis-py leaves these two without types.
+AsyncSentinel: Any = redis.asyncio.sentinel.Sentinel
+Sentinel: Any = redis.sentinel.Sentinel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +54,12 @@ async def test_a_replica_reads_and_refuses_to_write(
         wait_until(lambda: _is_in_step(copy, main))
         assert await said(there) == ["before"]
         assert (await there.stat()).turns == 1
-        for act in (lambda: there.append("after"), there.rewind, lambda: there.trim(0), there.clear):
+        for act in (
+            lambda: there.append("after"),
+            there.rewind,
+            lambda: there.trim(0),
+            there.clear,
+        ):
             with pytest.raises(ReadOnlyError, match="nothing was written"):
                 await act()
         assert (await there.append("before", turn_id="a")).duplicate, "a repetition only reads"
@@ -85,7 +94,9 @@ async def test_a_failover_by_hand(new_store: NewStore, own_server: OwnServer) ->
 
 
 @pytest.fixture
-def sentinel(own_server: OwnServer, tmp_path: Path) -> Iterator[tuple[EmbeddedServer, EmbeddedServer]]:
+def sentinel(
+    own_server: OwnServer, tmp_path: Path
+) -> Iterator[tuple[EmbeddedServer, EmbeddedServer]]:
     """Give a primary with a replica, and a Sentinel that watches them."""
     primary = own_server(config={"repl-diskless-sync-delay": "0"})
     replica = own_server(config=_replica_of(primary))
@@ -111,13 +122,15 @@ async def test_a_sentinel_client_follows_a_failover(
     sentinel: tuple[EmbeddedServer, EmbeddedServer], setup: Setup, prefix: str
 ) -> None:
     primary, watcher = sentinel
-    options = {"prefix": prefix, "name": "test"}
+    options: dict[str, Any] = {"prefix": prefix, "name": "test"}
+    watching: Any
+    client: Any
     if setup.client == "async":
-        watching = redis.asyncio.sentinel.Sentinel([("127.0.0.1", watcher.port)])
+        watching = AsyncSentinel([("127.0.0.1", watcher.port)])
         client = watching.master_for("main")
         store = AsyncStore(client, **options)
     else:
-        watching = redis.sentinel.Sentinel([("127.0.0.1", watcher.port)])
+        watching = Sentinel([("127.0.0.1", watcher.port)])
         client = watching.master_for("main")
         store = as_async(Store(client, **options))
     chat = store.conversation("ada")

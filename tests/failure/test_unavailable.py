@@ -49,9 +49,7 @@ async def test_a_lost_answer_leaves_the_outcome_open(
 
 
 @NOT_CLUSTER
-async def test_a_read_that_got_no_answer_changed_nothing(
-    new_store: NewStore, proxy: Proxy
-) -> None:
+async def test_a_read_that_got_no_answer_changed_nothing(new_store: NewStore, proxy: Proxy) -> None:
     chat = new_store(at=proxy, redis=ONCE).conversation("ada")
     await chat.append("hi")
     proxy.next(Cut.REPLY_LOST, command="LRANGE")
@@ -124,9 +122,7 @@ async def test_a_server_that_is_gone_and_comes_back(
     assert await said(chat) == ["before", "after"]
 
 
-async def test_a_turn_may_go_on_without_memory(
-    new_store: NewStore, own_server: OwnServer
-) -> None:
+async def test_a_turn_may_go_on_without_memory(new_store: NewStore, own_server: OwnServer) -> None:
     server = own_server(appendonly=True)
     chat = new_store(at=server, redis=ONCE).conversation("ada")
     await chat.append("before")

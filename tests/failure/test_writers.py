@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.failure.helping import load_scripts
+from tests.failure.helping import forget_nodes, load_scripts
 from tests.invariants.raw import IDS_KEPT, Raw, look
 from tests.servers.proxy import Cut
 from turnstore import Store, UnavailableError
@@ -123,6 +123,7 @@ async def test_connections_are_cut_all_the_while(
     await cutter
     assert proxy.count("EVALSHA") > WRITERS * EACH, "no connection was cut"
     _check(look(server.raw, chat.key), doubles=True)
+    forget_nodes()
 
 
 async def test_few_writers_whose_connections_are_cut_double_nothing(
@@ -166,7 +167,9 @@ def test_processes_with_threads(server: Server, prefix: str, make_store: object)
     context = multiprocessing.get_context("spawn")
     url = "redis://{}:{}".format(*server.addresses[0])
     children = [
-        context.Process(target=_write_in_process, args=(_Maker(url), prefix, range(first, first + 8)))
+        context.Process(
+            target=_write_in_process, args=(_Maker(url), prefix, range(first, first + 8))
+        )
         for first in range(0, WRITERS, 8)
     ]
     for child in children:

@@ -42,7 +42,12 @@ class Machine(RuleBasedStateMachine):
     """Two clients of one server, and a model of each conversation."""
 
     def __init__(
-        self, server: Server, prefix: str, sync: Client, asynchronous: AsyncClient, runner: asyncio.Runner
+        self,
+        server: Server,
+        prefix: str,
+        sync: Client,
+        asynchronous: AsyncClient,
+        runner: asyncio.Runner,
     ) -> None:
         super().__init__()
         self._server = server
@@ -132,9 +137,7 @@ class Machine(RuleBasedStateMachine):
             self._revisions.append(answer.revision)
 
     @rule(on_async=either, name=names, messages=limits, turns=limits)
-    def trim(
-        self, *, on_async: bool, name: str, messages: int | None, turns: int | None
-    ) -> None:
+    def trim(self, *, on_async: bool, name: str, messages: int | None, turns: int | None) -> None:
         if messages is None and turns is None:
             messages = 10
         dropped = self._models[name].trim(messages, turns)
@@ -186,9 +189,7 @@ class Machine(RuleBasedStateMachine):
     # reading
 
     @rule(on_async=either, name=names, turns=limits, messages=limits)
-    def read(
-        self, *, on_async: bool, name: str, turns: int | None, messages: int | None
-    ) -> None:
+    def read(self, *, on_async: bool, name: str, turns: int | None, messages: int | None) -> None:
         model = self._models[name]
         shown = model.window(turns, messages)
         history = self._do(on_async, name, "read", Window(turns, messages))
@@ -213,7 +214,11 @@ class Machine(RuleBasedStateMachine):
         assert seen == self._models[name].turn_numbers
 
     def _page(
-        self, on_async: bool, name: str, limit: int, before: int | None  # noqa: FBT001
+        self,
+        on_async: bool,  # noqa: FBT001
+        name: str,
+        limit: int,
+        before: int | None,
     ) -> tuple[list[int], int | None]:
         model = self._models[name]
         shown, cursor = model.page(limit, before)

@@ -73,7 +73,8 @@ def look(client: Client, key: str) -> Raw:
 def _head(line: bytes) -> Head:
     word, version, *rest = line.decode("ascii").split(" ")
     assert (word, version) == ("head", "1"), line
-    return Head(*map(int, rest[:8]), ids=tuple(rest[8:]))  # type: ignore[misc]
+    totals: list[Any] = [*map(int, rest[:8]), tuple(rest[8:])]
+    return Head(*totals)
 
 
 def _piece(element: bytes) -> Piece:
