@@ -55,12 +55,12 @@ class Summary:
         template: The prompt; `{summary}` and `{transcript}` are put in.
         heading: What stands above the summary where it is sent.
         after_turns: Fold when at least so many turns stand between the summary and the
-            window. With 1, nothing is ever missing from what is sent. None leaves it to
-            `after_tokens`.
+            window. With 1, nothing is missing from what is sent, unless the model failed or
+            another worker is folding just then. None leaves it to `after_tokens`.
         after_tokens: Fold when these turns hold at least so many tokens.
         when: "before" the model is called, so that the fresh summary is sent; "after" the
-            turn was saved, so that the answer does not wait for it; "manual", by
-            `conversation.summarize` alone.
+            turn was saved, so that the model does not wait for it (a plain call of a wrapped
+            client returns when it is done); "manual", by `conversation.summarize` alone.
         deadline: Seconds that the model may take.
 
     Raises:
