@@ -2,7 +2,7 @@
 
     python benchmarks/run.py setup [PEER …]      environments of the peers (all by default)
     python benchmarks/run.py run [--quick] [--only CASE …] [--peers PEER …] [--output FILE]
-    python benchmarks/run.py table [--write FILE | --check FILE] [--results FILE]
+    python benchmarks/run.py table [--write FILE … | --check FILE …] [--results FILE]
 
 `run`, the default, measures the floors, turnstore and every peer that is set up (openai-agents is
 set up when it is not), and writes results/<day>.json. `table` draws the tables from the newest.
@@ -22,6 +22,7 @@ from typing import Any
 import mix
 import peers_setup
 import report
+import report_context
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -93,22 +94,32 @@ def newest() -> Path:
     return found[-1]
 
 
+def of_context() -> list[dict[str, Any]]:
+    """The newest figures of the case `context`, which is also run alone."""
+    found = sorted((*RESULTS.glob("*.json"), *RESULTS.glob("context/*.json")), key=lambda p: p.name)
+    for path in reversed(found):
+        figures: list[dict[str, Any]] = json.loads(path.read_text())["figures"]
+        if any(figure["case"].startswith("context") for figure in figures):
+            return figures
+    return []
+
+
 def table(options: argparse.Namespace) -> int:
-    """Print the tables, or write them between the marks of a file, or compare them with it."""
+    """Print the tables, or write them between the marks of files, or compare them with these."""
     text = report.tables(json.loads((options.results or newest()).read_text()))
-    if options.write:
-        options.write.write_text(report.replace(options.write.read_text(), text))
-    elif options.check:
-        page = options.check.read_text()
-        if report.replace(page, text) != page:
-            print(
-                f"{options.check.name} differs from the results: run.py table --write",
-                file=sys.stderr,
-            )
-            return 1
-    else:
+    if not options.write and not options.check:
         print(text)
-    return 0
+    status = 0
+    for path in options.write or options.check or ():
+        page = path.read_text()
+        drawn = report.replace(page, text) if report.BEGIN in page else page
+        drawn = report_context.replace(drawn, of_context())
+        if options.write:
+            path.write_text(drawn)
+        elif drawn != page:
+            print(f"{path.name} differs from the results: run.py table --write", file=sys.stderr)
+            status = 1
+    return status
 
 
 def main() -> int:
@@ -125,8 +136,8 @@ def main() -> int:
     ran.add_argument("--peers", nargs="*", metavar="PEER", help="these peers only; none if empty")
     ran.add_argument("--output", type=Path)
     drawn = commands.add_parser("table")
-    drawn.add_argument("--write", type=Path)
-    drawn.add_argument("--check", type=Path)
+    drawn.add_argument("--write", type=Path, nargs="*")
+    drawn.add_argument("--check", type=Path, nargs="*")
     drawn.add_argument("--results", type=Path)
     options = parser.parse_args(sys.argv[1:] or ["run"])
     if options.command == "setup":

@@ -22,7 +22,7 @@ import local_server
 import subjects
 from context import Context
 
-CASES = ("append", "read", "turn", "writers", "memory", "handle", "wrap")
+CASES = ("append", "read", "turn", "writers", "memory", "handle", "wrap", "context")
 PEER_CASES = ("append", "read", "turn", "writers", "memory")
 
 

@@ -130,6 +130,22 @@ def test_tables_say_what_was_missed_and_what_was_not_run(load: Callable[[str], A
     assert report.replace(replaced, text) == replaced
 
 
+def test_tables_of_the_context_stand_where_a_page_has_their_marks(
+    load: Callable[[str], Any],
+) -> None:
+    report = load("report_context")
+    shares = {"share": 0.9, "tokens_a_prompt": 5891.5, "new_tokens_a_prompt": 572.2}
+    figure = {"case": "context_prefix", "kind": "sync", "calls": 999, "starts_moved": 76, **shares}
+    figure["window"] = "Window(turns=None, messages=None, tokens=8000, step=0.5)"
+    page = f"a\n{report.mark('prefix')}\nold\n{report.END}\nb\n"
+    replaced = report.replace(page, [figure])
+    row = "| `Window(tokens=8000, step=0.5)` | 5,892 | 90% | 572 | 76 times in 999 calls |"
+    assert row in replaced
+    assert "old" not in replaced
+    assert report.replace(replaced, [figure]) == replaced
+    assert report.replace("no marks", [figure]) == "no marks"
+
+
 def test_a_quick_run_measures_every_case(tmp_path: Path) -> None:
     output = tmp_path / "quick.json"
     command = [sys.executable, str(BENCHMARKS / "run.py"), "run", "--quick", "--peers"]
@@ -142,7 +158,9 @@ def test_a_quick_run_measures_every_case(tmp_path: Path) -> None:
     measured = {(figure["case"], figure["kind"]) for figure in result["figures"]}
     both = ["append", "append_full", "read", "turn", "writers", "handle"]
     both += ["wrap", "wrap_stream", "wrap_alone"]
-    assert measured == {("memory", "sync"), *((c, k) for c in both for k in ("sync", "async"))}
+    both += ["context_read", "context_count", "context_count_all", "context_turn"]
+    once = {("memory", "sync"), ("context_prefix", "sync")}
+    assert measured == once | {(case, kind) for case in both for kind in ("sync", "async")}
     ours = [f for f in result["figures"] if f["subject"] == "turnstore" and f["case"] == "writers"]
     assert [f[name] for f in ours for name in ("lost", "doubled", "torn", "out_of_order")] == [
         0
