@@ -4,6 +4,7 @@ append: add one turn to a conversation, and drop the oldest turns beyond the lim
 KEYS
   1  turns         list  the head, then one element per turn or piece of one, oldest first
   2  summary       text  of the oldest turns; lives and dies with them
+  3  queue         text  who has the lease of the conversation, and who waits for it
 
 ARGV
   1  turn_id       text  1 to 64, visible ASCII, no " \     the idempotency key
@@ -17,6 +18,7 @@ ARGV
   9  codec         text  empty or w                        w: JSON for the slow library
   10 format        text  visible ASCII without " and \     whose JSON the messages are
   11 payload       JSON  an array, or an array, an object  the messages, and the meta
+  12 lease         text  "<number> <token>", or empty      demanded, and given back after it
 
 RETURNS {added, revision, turns, messages, tokens, dropped}
   added     int   1 stored now; 0 stored before under this turn id, or nothing to store
@@ -26,14 +28,19 @@ RETURNS {added, revision, turns, messages, tokens, dropped}
 
 ERRORS
   CONFLICT <revision>  not at `expected`, or nothing to continue; nothing was written
+  LOST                 `lease` is not of the newest grant; nothing was written
   CORRUPT, FORMAT      what is stored cannot be read; nothing was written
 ]]
 --# include element
 --# include head
 --# include oldest
 --# include allowed
+--# include put
+--# include queue
+--# include lease
 local turns = KEYS[1]
 local summary = KEYS[2]
+local queue = KEYS[3]
 local turn_id = ARGV[1]
 local ttl_ms = tonumber(ARGV[2])
 local max_messages = tonumber(ARGV[3])
@@ -45,6 +52,7 @@ local counter = ARGV[8]
 local codec = ARGV[9]
 local format = ARGV[10]
 local payload = ARGV[11]
+local lease = ARGV[12]
 
 local head, refusal = read_head(turns)
 if refusal then
@@ -62,7 +70,11 @@ end
 -- finds the conversation at the revision that it made itself.
 local newer = newer_than(head, turn_id)
 if newer then
+  give_back(queue, lease)
   return answer(0, string.format("%d-", head.no - newer) .. turn_id, 0)
+end
+if not has_newest(queue, lease) then
+  return redis.error_reply("LOST the lease")
 end
 if (expected ~= "" and expected ~= revision(head)) or (continues and head.no == 0) then
   return redis.error_reply("CONFLICT " .. revision(head))
@@ -71,7 +83,6 @@ if count == 0 then
   return answer(0, revision(head), 0)
 end
 
-local created = head.no == 0
 local first_turn = head.first_turn
 head.no = head.no + 1
 head.turn = continues and head.turn or head.turn + 1
@@ -90,34 +101,10 @@ local element = codec .. string.format(
   '[1,%d,%d,%d,%d,%d,%d,"%s","%s","%s",',
   head.no, head.turn, head.messages, head.tokens, time_ms, count, format, turn_id, counter
 ) .. payload .. "]"
-local renewal = ttl_ms > 0 and "PEXPIRE" or "PERSIST"
-if created then
-  refusal = forbidden(turns, "DEL", renewal)
-elseif dropped == 0 then
-  refusal = forbidden(turns, "LSET", renewal)
-else
-  refusal = forbidden(turns, "LTRIM", "LPUSH", renewal)
-end
+refusal = lease ~= "" and forbidden(queue, "SET")
+  or put_element(turns, summary, head, element, dropped, ttl_ms)
 if refusal then
   return redis.error_reply(refusal)
 end
-if created then
-  redis.call("RPUSH", turns, head_text(head), element)
-  redis.call("DEL", summary) -- of an earlier conversation under this id, which was evicted
-else
-  redis.call("RPUSH", turns, element)
-  if dropped == 0 then
-    redis.call("LSET", turns, 0, head_text(head))
-  else
-    redis.call("LTRIM", turns, dropped + 1, -1)
-    redis.call("LPUSH", turns, head_text(head))
-  end
-end
-if ttl_ms > 0 then
-  redis.call("PEXPIRE", turns, ttl_ms)
-  redis.call("PEXPIRE", summary, ttl_ms)
-else
-  redis.call("PERSIST", turns)
-  redis.call("PERSIST", summary)
-end
+give_back(queue, lease)
 return answer(1, revision(head), head.first_turn - first_turn)

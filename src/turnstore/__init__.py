@@ -4,6 +4,7 @@ A `Store` (or `AsyncStore`) holds conversations; a conversation is a sequence of
 turn is one or more messages that were saved together.
 """
 
+from ._leases import Lease
 from .aio import AsyncConversation, AsyncStore
 from .conversation import Conversation
 from .errors import (
@@ -12,6 +13,10 @@ from .errors import (
     CorruptTurnError,
     DeniedError,
     FormatError,
+    LeaseError,
+    LeaseLostError,
+    LeaseQueueFullError,
+    LeaseTimeoutError,
     LimitError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -43,6 +48,11 @@ __all__ = [
     "FormatError",
     "History",
     "Input",
+    "Lease",
+    "LeaseError",
+    "LeaseLostError",
+    "LeaseQueueFullError",
+    "LeaseTimeoutError",
     "LimitError",
     "Message",
     "OutOfMemoryError",

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ._scripts import Script
 
-__all__ = ["Ask", "Call", "Flow"]
+__all__ = ["Ask", "Call", "Flow", "Pause"]
 
 R = TypeVar("R")
 
-Flow: TypeAlias = Generator["Call | Ask", Any, R]
+Flow: TypeAlias = Generator["Call | Ask | Pause", Any, R]
 
 
 class Call(NamedTuple):
@@ -59,3 +59,13 @@ class Ask(NamedTuple):
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     deadline: float | None = None
+
+
+class Pause(NamedTuple):
+    """A while in which nothing is sent: the thread or the task sleeps.
+
+    Attributes:
+        seconds: How long.
+    """
+
+    seconds: float

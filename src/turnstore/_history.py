@@ -70,6 +70,7 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
     max_messages: int,
     expected: str | None = None,
     continues: bool = False,
+    lease: str = "",
 ) -> Flow[Appended]:
     """Add a turn: one call."""
     values = {
@@ -84,6 +85,7 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
         "codec": draft.payload.codec,
         "format": draft.format,
         "payload": draft.payload.data,
+        "lease": lease,
     }
     read = _read_appended if draft.message_count else _read_unchanged
     appended: Appended = yield script_call("append", keys, values, read, expected=expected)

@@ -12,6 +12,7 @@ import contextvars
 import inspect
 import logging
 import re
+import time
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
@@ -27,13 +28,15 @@ from redis.backoff import ExponentialBackoff
 from redis.client import Pipeline as SyncPipeline
 from redis.retry import Retry
 
-from ._calls import Ask, Call, Flow
+from ._calls import Ask, Call, Flow, Pause
 from ._scripts import Script
 from .errors import (
     ConflictError,
     CorruptTurnError,
     DeniedError,
     FormatError,
+    LeaseLostError,
+    LeaseQueueFullError,
     OutOfMemoryError,
     ReadOnlyError,
     ScriptError,
@@ -154,7 +157,9 @@ async def _asend(client: AsyncClient, call: Call) -> Any:
     raise AssertionError  # the second round returns or raises
 
 
-def _ask(question: Ask) -> Any:
+def _ask(question: Ask | Pause) -> Any:
+    if isinstance(question, Pause):
+        return time.sleep(question.seconds)
     function, arguments, deadline = question
     if deadline is None:
         answer = function(*arguments)
@@ -174,7 +179,9 @@ def _ask(question: Ask) -> Any:
     return answer
 
 
-async def _aask(question: Ask) -> Any:
+async def _aask(question: Ask | Pause) -> Any:
+    if isinstance(question, Pause):
+        return await asyncio.sleep(question.seconds)
     function, arguments, deadline = question
     async with asyncio.timeout(deadline):
         if inspect.iscoroutinefunction(function):
@@ -297,6 +304,12 @@ def _refused_by_script(what: str, text: str, call: Call) -> TurnstoreError | Non
         return CorruptTurnError(f"{what}: {detail}; nothing was written")
     if code == "FORMAT":
         msg = f"{what}: stored in format {detail}, and this version reads 1; nothing was written"
+    if code == "LOST":
+        msg = f"{what}: its lease ran out, and others may have begun since; nothing was written"
+        return LeaseLostError(msg)
+    if code == "FULL":
+        msg = f"{what}: {detail} turns wait for it already; the model was not asked. Try later"
+        return LeaseQueueFullError(msg)
         return FormatError(msg)
     return None
 

@@ -43,6 +43,7 @@ class Keys(NamedTuple):
     turns: bytes
     summary: bytes
     lease: bytes
+    queue: bytes
 
     def __str__(self) -> str:
         """Name the conversation in an error: by its first key."""
@@ -52,7 +53,7 @@ class Keys(NamedTuple):
 def key_names(prefix: str, store: str, conversation: str) -> Keys:
     """Join the names of a conversation's keys from a prefix and two digests."""
     tag = f"{prefix}:{_DATA_VERSION}:{{{store}:{conversation}}}:".encode()
-    return Keys(tag + b"turns", tag + b"summary", tag + b"lease")
+    return Keys(tag + b"turns", tag + b"summary", tag + b"lease", tag + b"queue")
 
 
 def check_prefix(prefix: str) -> str:

@@ -220,9 +220,14 @@ class Place:
         return self.settings.draft(messages, turn_id, rules, meta, self._home.counter)
 
     def append_draft(
-        self, draft: Draft, expected_revision: str | None = None, *, continues: bool = False
+        self,
+        draft: Draft,
+        expected_revision: str | None = None,
+        *,
+        continues: bool = False,
+        lease: str = "",
     ) -> Flow[Appended]:
-        """Append a turn that is ready."""
+        """Append a turn that is ready; with a lease, only if no other was granted since."""
         return _history.append(
             self.keys,
             draft,
@@ -230,6 +235,7 @@ class Place:
             max_messages=self.settings.max_messages or 0,
             expected=check_revision(expected_revision),
             continues=continues,
+            lease=lease,
         )
 
     def read(self, window: Window | None) -> Flow[History]:

@@ -8,8 +8,12 @@
     ├── CorruptTurnError        a stored element cannot be read
     ├── FormatError             stored by a later version, or in another message format
     ├── ClosedError             the store was closed
+    ├── LeaseError              the lease of a conversation was not to be had
+    │   ├── LeaseTimeoutError   … in time
+    │   └── LeaseQueueFullError … since too many turns wait for it
     ├── SaveError               the model answered, but its turn was not saved
-    │   └── TurnConflictError   … because another turn came first (also a ConflictError)
+    │   ├── TurnConflictError   … because another turn came first (also a ConflictError)
+    │   └── LeaseLostError      … because its lease was lost (also a LeaseError)
     └── ServerError             Redis refused, or could not be asked
         ├── UnavailableError    no connection, no answer in time, loading, failing over
         ├── OutOfMemoryError    maxmemory is reached
@@ -34,6 +38,10 @@ __all__ = [
     "CorruptTurnError",
     "DeniedError",
     "FormatError",
+    "LeaseError",
+    "LeaseLostError",
+    "LeaseQueueFullError",
+    "LeaseTimeoutError",
     "LimitError",
     "OutOfMemoryError",
     "ReadOnlyError",
@@ -84,6 +92,24 @@ class ClosedError(TurnstoreError):
     """The store was closed; nothing was sent."""
 
 
+class LeaseError(TurnstoreError):
+    """The lease of a conversation, under `on_conflict="serialize"`, was not to be had."""
+
+
+class LeaseTimeoutError(LeaseError):
+    """Other turns kept the lease for longer than this one was to wait.
+
+    Nothing was loaded, no model was asked, and the place in the queue is given up.
+    """
+
+
+class LeaseQueueFullError(LeaseError):
+    """As many turns as may wait for the lease do so already; this one did not join them.
+
+    Nothing was loaded, and no model was asked.
+    """
+
+
 class SaveError(TurnstoreError):
     """The model answered, but the turn could not be saved.
 
@@ -130,6 +156,14 @@ class TurnConflictError(SaveError, ConflictError):
         SaveError.__init__(self, message, reply=reply, turn=turn)
         self.expected = expected
         self.actual = actual
+
+
+class LeaseLostError(SaveError, LeaseError):
+    """The lease ran out, or its key was lost, and another turn may have begun since.
+
+    Nothing was written; `reply` is the answer, and saving again does not help. To keep it
+    nevertheless, append `turn.new`: it then follows what others have saved.
+    """
 
 
 class ServerError(TurnstoreError):

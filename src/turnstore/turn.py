@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from . import _io
 from ._calls import Flow
 from ._compose import Plan, compose
 from ._history import new_turn_id
-from ._place import Place, check_turn_id, check_window, plain_meta
-from .context import Context
+from ._holding import AsyncHolding, AsyncRunner, Holding, Runner
+from ._leases import Hold
+from ._options import TurnOptions
+from ._place import Place, check_turn_id, plain_meta
 from .errors import (
     ClosedError,
     ConflictError,
+    LeaseLostError,
     SaveError,
     ServerError,
     TurnConflictError,
@@ -25,73 +26,12 @@ from .errors import (
 )
 from .messages import Format, Input, Message, format_named, plain_messages
 from .results import Appended, History
-from .window import Window
 
-__all__ = ["AsyncPendingTurn", "PendingTurn", "TurnOptions"]
+__all__ = ["AsyncPendingTurn", "AsyncRunner", "PendingTurn", "Runner", "TurnOptions"]
 
-R = TypeVar("R")
+T = TypeVar("T")
 
 log = logging.getLogger("turnstore")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnOptions:
-    """How a turn deals with its history; checked once, shared by many turns."""
-
-    context: Context = field(default_factory=Context)
-    on_conflict: Literal["append", "reject"] = "append"
-    on_load_error: Literal["raise", "continue"] = "raise"
-    on_other_format: Literal["raise", "text"] = "raise"
-
-    def __post_init__(self) -> None:
-        for name, choices in (
-            ("on_conflict", ("append", "reject")),
-            ("on_load_error", ("raise", "continue")),
-            ("on_other_format", ("raise", "text")),
-        ):
-            if getattr(self, name) not in choices:
-                msg = f"{name} is one of {choices}, not {getattr(self, name)!r}"
-                raise ValueError(msg)
-
-    @classmethod
-    def of(cls, window: Window | None, context: Context | None, **options: Any) -> TurnOptions:
-        """Make options of what `turn` and `wrap` take: a window is a context of its own.
-
-        Raises:
-            TypeError: One of them is of another kind.
-            ValueError: Both were given.
-        """
-        if context is None:
-            return _windowed(check_window(window), **options)
-        if window is not None:
-            msg = "give a window or a context; a context has its own, as in Context(window=…)"
-            raise ValueError(msg)
-        if not isinstance(context, Context):
-            msg = f"context is a Context, not {type(context).__name__}"
-            raise TypeError(msg)
-        return cls(context=context, **options)
-
-
-@lru_cache(maxsize=64)
-def _windowed(window: Window, **options: Any) -> TurnOptions:
-    """Make the options of a turn without a context, once for all turns that are alike."""
-    return TurnOptions(context=Context(window), **options)
-
-
-class Runner(Protocol):
-    """Runs a flow on the connection of a store."""
-
-    def __call__(self, flow: Flow[R], /) -> R:
-        """Run it to its end."""
-        ...
-
-
-class AsyncRunner(Protocol):
-    """Runs a flow on the connection of an async store."""
-
-    def __call__(self, flow: Flow[R], /) -> Awaitable[R]:
-        """Run it to its end."""
-        ...
 
 
 class _Turn:
@@ -124,6 +64,9 @@ class _Turn:
         self._history: History | None = None
         self._plan: Plan | None = None
         self._after: Flow[Any] | None = None  # what is left to do when the turn was saved
+        self._shown: History | None = None  # the part of the history that is sent
+        self._injected = ""  # what is sent before it
+        self._hold = None if options.lease is None else Hold(place.keys, options.lease)
 
     @property
     def history(self) -> History:
@@ -144,6 +87,21 @@ class _Turn:
     def revision(self) -> str:
         """The revision of the conversation when its history was read."""
         return self._loaded()[0].revision
+
+    @property
+    def fence(self) -> int | None:
+        """The number of its lease, under `on_conflict="serialize"`, else None.
+
+        It is larger than that of each turn that had the lease before: hand it to what the
+        turn changes elsewhere, which can then refuse a turn that came too late.
+        """
+        return None if self._hold is None else self._hold.number
+
+    def _ask(self, messages: list[Message]) -> None:
+        """Add to the request; for frameworks that tell the question after they have the history."""
+        history, _ = self._loaded()
+        self._request = [*self._request, *messages]
+        self._plan = self._composed(history)
 
     def reply(self, reply: Input, *, answer: Any = None) -> None:
         """Add what the model said; a turn without a reply is not saved.
@@ -169,15 +127,41 @@ class _Turn:
         self._replies += messages
         self._answer = reply if answer is None else answer
 
+    def amend(self, request: Input) -> None:
+        """Store other messages as the request than those that were given.
+
+        For adapters of frameworks that make the request themselves, after the history was
+        read. What is sent stays as it is.
+
+        Args:
+            request: All new messages but the replies.
+
+        Raises:
+            TypeError, ValueError: It is not a message.
+        """
+        self._plan = self._loaded()[1]._replace(new=plain_messages(request, self._rules))
+
     def _loaded(self) -> tuple[History, Plan]:
         if self._history is None or self._plan is None:
             msg = "the turn has not begun: use it in a `with` block"
             raise RuntimeError(msg)
         return self._history, self._plan
 
+    def _take(self, hold: Hold) -> Flow[None]:
+        """Wait for the lease, before anything is loaded."""
+        self.load_error = None
+        try:
+            yield from hold.take()
+        except ServerError as error:
+            if self._options.on_load_error == "raise":
+                raise
+            self.load_error = error
+
     def _load(self) -> Flow[None]:
         options = self._options
         try:
+            if self.load_error is not None:
+                raise self.load_error
             history = yield from self._place.read(options.context.window)
             plan = compose(history, self._request, self._rules, options.on_other_format)
         except TurnstoreError as error:
@@ -205,16 +189,20 @@ class _Turn:
             summary, self._after = yield from place.carry(
                 context, history, prepared.history, closes=closes
             )
-        injected = "\n\n".join(text for text in (prepared.injected, summary) if text)
-        if prepared.history is history and not injected:
+        self._shown = prepared.history
+        self._injected = "\n\n".join(text for text in (prepared.injected, summary) if text)
+        if prepared.history is history and not self._injected:
             return plan
+        return self._composed(history)
+
+    def _composed(self, history: History) -> Plan:
         return compose(
             history,
             self._request,
             self._rules,
             self._options.on_other_format,
-            shown=prepared.history,
-            injected=injected,
+            shown=self._shown,
+            injected=self._injected,
         )
 
     def _save(self) -> Flow[Appended | None]:
@@ -225,32 +213,43 @@ class _Turn:
         if not self._replies:
             msg = "there is no reply yet, and a turn without one is not saved"
             raise RuntimeError(msg)
+        hold = self._hold
+        if hold is not None and hold.number is None:
+            log.warning("the turn was not saved: without memory, it had no lease either")
+            return None
         try:
-            self.saved = yield from self._append()
-        except ConflictError as error:
-            msg = f"the model answered, but another turn came first: {error}"
-            raise TurnConflictError(
-                msg,
-                expected=error.expected,
-                actual=error.actual,
-                reply=self._answer,
-                turn=self,
-            ) from error
+            self.saved = yield from self._append("" if hold is None else hold.proof)
         except Exception as error:  # whatever it is, the answer must not be lost
+            if hold is not None and isinstance(error, ServerError):
+                hold.unreachable = True
             if self.load_error is not None and isinstance(error, ServerError):
                 # The caller chose to go on without memory; there was none at either end.
                 log.warning("the turn was not saved: %s", error)
                 return None
             raise self._unsaved(error) from error
+        if hold is not None:
+            hold.over = True  # the append gave the lease back
         if self._after is not None:
             yield from self._after
         return self.saved
 
     def _unsaved(self, error: Exception) -> SaveError:
+        if isinstance(error, ConflictError):
+            return TurnConflictError(
+                f"the model answered, but another turn came first: {error}",
+                expected=error.expected,
+                actual=error.actual,
+                reply=self._answer,
+                turn=self,
+            )
         msg = f"the model answered, but the turn was not saved: {error}"
-        return SaveError(msg, reply=self._answer, turn=self)
+        if not isinstance(error, LeaseLostError):
+            return SaveError(msg, reply=self._answer, turn=self)
+        if self._hold is not None and self._hold.trouble is not None:
+            msg += f". The lease was not renewed: {self._hold.trouble}"
+        return LeaseLostError(msg, reply=self._answer, turn=self)
 
-    def _append(self) -> Flow[Appended]:
+    def _append(self, lease: str) -> Flow[Appended]:
         history, plan = self._loaded()
         reject = self._options.on_conflict == "reject"
         if reject and self.load_error is not None:
@@ -260,7 +259,10 @@ class _Turn:
         try:
             return (
                 yield from self._place.append_draft(
-                    self._draft(self.new), expected, continues=plan.continued is not None
+                    self._draft(self.new),
+                    expected,
+                    continues=plan.continued is not None,
+                    lease=lease,
                 )
             )
         except ConflictError:
@@ -268,7 +270,8 @@ class _Turn:
                 raise
         # Another turn came between a tool call and its result. Pieces of a turn stand side
         # by side, so the whole of it follows; its first piece stays, and is never sent.
-        return (yield from self._place.append_draft(self._draft(plan.continued + self.new)))
+        draft = self._draft(plan.continued + self.new)
+        return (yield from self._place.append_draft(draft, lease=lease))
 
     def _draft(self, messages: list[Message]) -> Any:
         return self._place.draft(messages, self.turn_id, self._rules, self.meta)
@@ -291,9 +294,21 @@ class PendingTurn(_Turn):
     def __init__(self, run: Runner, place: Place, messages: Input, **options: Any) -> None:
         super().__init__(place, messages, **options)
         self._run = run
+        self._holding = None if self._hold is None else Holding(run, self._hold)
 
     def __enter__(self) -> Self:
-        self._run(self._load())
+        hold, holding = self._hold, self._holding
+        if hold is None or holding is None:
+            self._run(self._load())
+            return self
+        try:
+            self._run(self._take(hold))
+            if hold.number is not None:
+                holding.keep(self)
+            self._run(self._load())
+        except BaseException:
+            holding.release()
+            raise
         return self
 
     def __exit__(
@@ -302,8 +317,25 @@ class PendingTurn(_Turn):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error is None and self._replies:
-            self.save()
+        try:
+            if error is None and self._replies:
+                self.save()
+        finally:
+            if self._holding is not None:
+                # A generator may be closed by a finaliser, which must send nothing.
+                if kind is GeneratorExit:
+                    self._holding.let_go()
+                else:
+                    self._holding.release()
+
+    def follow(self, chunks: Iterator[T]) -> Iterator[T]:
+        """Pass on the chunks of a stream that somebody else reads, and may leave unread.
+
+        For adapters that keep the block open while the stream is read. Under
+        `on_conflict="serialize"` the lease is no longer renewed where the reader takes no
+        chunk for as long as its `ttl`; waiting for the model does not count.
+        """
+        return chunks if self._holding is None else self._holding.follow(chunks)
 
     def save(self) -> Appended | None:
         """Save request and reply now; the end of the block does it otherwise.
@@ -319,6 +351,7 @@ class PendingTurn(_Turn):
             SaveError: It could not be saved; the error carries the reply.
             RuntimeError: There is no reply yet.
             TurnConflictError: Another turn came first, under `on_conflict="reject"`.
+            LeaseLostError: Under `on_conflict="serialize"`, another turn may have begun.
         """
         try:
             return self._run(self._save())
@@ -342,9 +375,21 @@ class AsyncPendingTurn(_Turn):
     def __init__(self, run: AsyncRunner, place: Place, messages: Input, **options: Any) -> None:
         super().__init__(place, messages, **options)
         self._run = run
+        self._holding = None if self._hold is None else AsyncHolding(run, self._hold)
 
     async def __aenter__(self) -> Self:
-        await self._run(self._load())
+        hold, holding = self._hold, self._holding
+        if hold is None or holding is None:
+            await self._run(self._load())
+            return self
+        try:
+            await self._run(self._take(hold))
+            if hold.number is not None:
+                holding.keep(self)
+            await self._run(self._load())
+        except BaseException:
+            await holding.release()
+            raise
         return self
 
     async def __aexit__(
@@ -353,8 +398,25 @@ class AsyncPendingTurn(_Turn):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error is None and self._replies:
-            await self.save()
+        try:
+            if error is None and self._replies:
+                await self.save()
+        finally:
+            if self._holding is not None:
+                # A coroutine may be closed by a finaliser, and can await nothing then.
+                if kind is GeneratorExit:
+                    self._holding.let_go()
+                else:
+                    await self._holding.release()
+
+    def follow(self, chunks: AsyncIterator[T]) -> AsyncIterator[T]:
+        """Pass on the chunks of a stream that somebody else reads, and may leave unread.
+
+        For adapters that keep the block open while the stream is read. Under
+        `on_conflict="serialize"` the lease is no longer renewed where the reader takes no
+        chunk for as long as its `ttl`; waiting for the model does not count.
+        """
+        return chunks if self._holding is None else self._holding.follow(chunks)
 
     async def save(self) -> Appended | None:
         """Save request and reply now; the end of the block does it otherwise.
@@ -370,6 +432,7 @@ class AsyncPendingTurn(_Turn):
             SaveError: It could not be saved; the error carries the reply.
             RuntimeError: There is no reply yet.
             TurnConflictError: Another turn came first, under `on_conflict="reject"`.
+            LeaseLostError: Under `on_conflict="serialize"`, another turn may have begun.
         """
         try:
             return await _io.unbroken(self._run(self._save()))

@@ -11,8 +11,9 @@ import pytest
 
 from tests.lua import headers
 from tests.unit.histories import raw_elements, user
-from turnstore import Store, Window, _scripts
+from turnstore import Lease, Store, Window, _io, _scripts
 from turnstore._keys import Keys
+from turnstore._leases import Hold
 from turnstore.context import Context, Summary
 
 NAMES = _scripts.names()
@@ -74,7 +75,7 @@ def test_numbers_are_read_as_numbers_and_texts_as_texts(name: str) -> None:
 def test_the_errors_are_the_ones_it_returns(name: str) -> None:
     header = headers.read(name)
     code = headers.included(name)
-    returned = set(re.findall(r'"(CONFLICT|CORRUPT|FORMAT|WRONGTYPE)\b', code))
+    returned = set(re.findall(r'"(CONFLICT|CORRUPT|FORMAT|FULL|LOST|WRONGTYPE)\b', code))
     if "error_reply" not in headers.without_comments(header.code):
         returned = set()
     # Redis itself refuses a key of another type; scripts that may say it first, do.
@@ -154,6 +155,9 @@ ANSWERS: dict[str, Any] = {
     "expire": 1,
     "fold": 1,
     "fold_begin": [1, b"", 1],
+    "lease_release": 1,
+    "lease_renew": 1,
+    "lease_take": [7, 0, 1],
     "page": [b"1-id-1", b"0", 0, ELEMENTS[0]],
     "rewind": 1,
     "seed": 1,
@@ -175,6 +179,10 @@ def sent() -> dict[str, tuple[Any, ...]]:
     chat.fork("d")
     chat.stat()
     chat.trim(5)
+    with chat.turn("q", on_conflict="serialize"):
+        pass
+    hold = Hold(chat._place.keys, Lease())
+    _io.run(cast("Any", client), hold.renew())
     chat.summarize(Context(Window(turns=1), summary=Summary(lambda _: "summary")))
     return client.sent
 

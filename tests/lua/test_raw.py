@@ -20,11 +20,15 @@ VALUES: dict[str, dict[str, Any]] = {
     "append": {
         "turn_id": "new", "ttl_ms": 60_000, "max_messages": 0, "expected": "", "continues": 0,
         "count": 1, "tokens": 5, "counter": "c", "codec": "", "format": "f", "payload": "[{}]",
+        "lease": "",
     },
     "clear": {},
     "expire": {"ttl_ms": 60_000},
     "fold": {"token": "t", "lease_ms": 0, "covered": 0, "upto": "1-a", "value": "[1,1]"},
     "fold_begin": {"token": "t", "lease_ms": 60_000},
+    "lease_release": {"token": "t"},
+    "lease_renew": {"token": "t", "lease": "1 t", "lease_ms": 60_000},
+    "lease_take": {"token": "t", "lease_ms": 60_000, "ticket_ms": 5_000, "max_waiters": 4},
     "page": {"before": 0, "max_turns": 0},
     "rewind": {"expected": "3-c", "target": "1-a"},
     "seed": {"ttl_ms": 60_000, "head": "head 1 1 1 1 0 1 1 0 0 a", "first": "[1]"},
@@ -94,7 +98,12 @@ def test_a_script_leaves_no_global(raw: Raw) -> None:
     assert raw.redis.eval("return redis.call('EXISTS', KEYS[1])", 1, raw.key) == 0
 
 
-READERS = [name for name in NAMES if name not in ("expire", "clear")]
+# The scripts of leases read the queue alone; tests/leases has their tests.
+READERS = [
+    name
+    for name in NAMES
+    if "turns" in _scripts.load(name).keys and name not in ("expire", "clear")
+]
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -37,7 +37,7 @@ def redis_list(turns: list[list[list[dict[str, Any]]]]) -> list[bytes]:
 
 def run(elements: list[bytes], window: Window, density: Density) -> tuple[History, int]:
     """Run a read on a list in Python; give the history, and how many commands it took."""
-    flow = read(Keys(b"turns", b"summary", b"lease"), window, density)
+    flow = read(Keys(b"turns", b"summary", b"lease", b"queue"), window, density)
     call = next(flow)
     sent = 0
     while True:

@@ -110,7 +110,7 @@ def test_every_public_member_says_what_it_does(sync: type, asyncio_: type) -> No
         assert not silent
 
 
-SENDS_NOTHING = {"conversation", "from_url", "turn", "wrap", "reply"}
+SENDS_NOTHING = {"conversation", "from_url", "turn", "wrap", "reply", "follow"}
 
 
 def test_what_sends_something_is_awaited_and_nothing_else_is() -> None:

@@ -12,7 +12,7 @@ from turnstore._calls import Call, Flow
 from turnstore._history import _REWIND_TRIES, rewind
 from turnstore._keys import Keys
 
-KEYS = Keys(b"turns", b"summary", b"lease")
+KEYS = Keys(b"turns", b"summary", b"lease", b"queue")
 
 
 def page(count: int) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
+from turnstore._leases import Lease
 from turnstore._place import Place
 from turnstore.context import Context
 from turnstore.messages import Input
@@ -336,7 +337,8 @@ class AsyncConversation:
         turn_id: str | None = None,
         format: str = "openai.chat",  # noqa: A002 - the field's word for it
         meta: dict[str, Any] | None = None,
-        on_conflict: Literal["append", "reject"] = "append",
+        on_conflict: Literal["append", "reject", "serialize"] = "append",
+        lease: Lease | None = None,
         on_load_error: Literal["raise", "continue"] = "raise",
         on_other_format: Literal["raise", "text"] = "raise",
     ) -> AsyncPendingTurn:
@@ -351,7 +353,10 @@ class AsyncConversation:
             format: Whose JSON the messages are.
             meta: What else to keep with the turn: JSON.
             on_conflict: Where another turn was saved meanwhile: "append" saves this one
-                after it, "reject" raises `TurnConflictError` with the reply.
+                after it, "reject" raises `TurnConflictError` with the reply. With "serialize"
+                there is no meanwhile: a turn waits on entering until those before it are
+                saved, and so sees them. Turns with another policy, and `append`, do not wait.
+            lease: How long to wait, and how many may, under "serialize".
             on_load_error: Where the history cannot be read: "raise", or "continue"
                 without it. The turn is then saved if the server is back.
             on_other_format: Where a stored turn has another format: "raise", or send its
@@ -365,11 +370,13 @@ class AsyncConversation:
         Raises:
             TypeError, ValueError: An argument is of no use; nothing was sent.
             ServerError, CorruptTurnError, FormatError: On entering, from the read.
+            LeaseTimeoutError, LeaseQueueFullError: On entering, under "serialize".
             SaveError: On leaving; it carries the reply, and `error.turn.save()` tries
                 again.
 
         Cost:
-            Nothing here; one round trip on entering, one on leaving.
+            Nothing here; one round trip on entering, one on leaving. "serialize" takes one
+            more on entering, some each second while it waits, and one in ten seconds then.
 
         Example:
             >>> async with chat.turn("My name is Ada.") as turn:
@@ -381,6 +388,7 @@ class AsyncConversation:
             window,
             context,
             on_conflict=on_conflict,
+            lease=lease,
             on_load_error=on_load_error,
             on_other_format=on_other_format,
         )
@@ -400,7 +408,8 @@ class AsyncConversation:
         *,
         window: Window | None = None,
         context: Context | None = None,
-        on_conflict: Literal["append", "reject"] = "append",
+        on_conflict: Literal["append", "reject", "serialize"] = "append",
+        lease: Lease | None = None,
         on_load_error: Literal["raise", "continue"] = "raise",
         on_other_format: Literal["raise", "text"] = "raise",
     ) -> C:
@@ -415,7 +424,9 @@ class AsyncConversation:
                 the wrapped one shares its connections.
             window: As for `turn`.
             context: As for `turn`.
-            on_conflict: As for `turn`.
+            on_conflict: As for `turn`. A call that is answered by tool calls gives the lease
+                back, and the one with their results takes it again.
+            lease: As for `turn`.
             on_load_error: As for `turn`.
             on_other_format: As for `turn`.
 
@@ -432,6 +443,7 @@ class AsyncConversation:
             window,
             context,
             on_conflict=on_conflict,
+            lease=lease,
             on_load_error=on_load_error,
             on_other_format=on_other_format,
         )

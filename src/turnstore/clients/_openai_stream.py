@@ -32,6 +32,7 @@ class RememberedStream(Stream[T]):
     def remember(self, call: Call, turn: PendingTurn, opened: ExitStack) -> None:
         """Take over the turn, which `opened` ends; before the first chunk is read."""
         self._call, self._turn, self._opened = call, turn, opened
+        self._iterator = turn.follow(self._iterator)
 
     def _iter_events(self) -> Iterator[ServerSentEvent]:
         for event in super()._iter_events():
@@ -59,6 +60,7 @@ class AsyncRememberedStream(AsyncStream[T]):
     def remember(self, call: Call, turn: AsyncPendingTurn, opened: AsyncExitStack) -> None:
         """Take over the turn, which `opened` ends; before the first chunk is read."""
         self._call, self._turn, self._opened = call, turn, opened
+        self._iterator = turn.follow(self._iterator)
 
     async def _iter_events(self) -> AsyncIterator[ServerSentEvent]:
         async for event in super()._iter_events():

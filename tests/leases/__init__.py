@@ -1,0 +1,1 @@
+"""Turns that wait for one another: the lease around a turn, and the queue for it."""
