@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from turnstore._leases import Lease
 from turnstore._place import Place
+from turnstore.aio._frameworks import Frameworks
 from turnstore.context import Context
 from turnstore.messages import Input
 from turnstore.results import Appended, History, Stat, Turn, TurnPage
@@ -18,7 +19,7 @@ __all__ = ["AsyncConversation"]
 C = TypeVar("C")
 
 
-class AsyncConversation:
+class AsyncConversation(Frameworks):
     """One conversation: a handle without a connection or state of its own.
 
     `AsyncStore.conversation` makes it. Tasks may share it. Every method below sends its
@@ -75,8 +76,7 @@ class AsyncConversation:
         Raises:
             TypeError, ValueError: A message is not JSON, or not one of this format.
             LimitError: More messages or bytes than a turn may have.
-            ConflictError: The conversation has another revision, or has no turn to
-                continue.
+            ConflictError: The conversation has another revision, or has no turn to continue.
             UnavailableError: No answer; `outcome_unknown` says whether it may have been
                 written. Repeat it with the same `turn_id`.
             ServerError: Redis refused. In all cases but `outcome_unknown`, nothing was
