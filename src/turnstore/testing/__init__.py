@@ -1,8 +1,8 @@
 """For the tests of applications: a model server that needs no network, no key and no model.
 
-`ModelServer` speaks OpenAI's protocol over HTTP, so the real `openai` package talks to it, with
-its retries, its streams and its errors. It answers from the conversation that it is sent, always
-the same, and does whatever a test scripts: tool calls, errors, streams that break.
+`ModelServer` speaks OpenAI's protocol and Anthropic's over HTTP, so the real packages talk to it,
+with their retries, their streams and their errors. It answers from the conversation that it is
+sent, always the same, and does whatever a test scripts: tool calls, errors, streams that break.
 """
 
 from ._desk import Request

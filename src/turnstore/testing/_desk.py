@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ._answers import answer, complaint
 from ._replies import Json, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,19 @@ class Desk:
         self.responses: dict[str, Json] = {}
         self._pause = pause
 
-    def take(self, request: Request) -> tuple[Reply, int]:
-        """Note a request; give the reply to it and its number."""
+    def take(
+        self,
+        request: Request,
+        complaint: Callable[[list[Json]], str | None],
+        answer: Callable[[list[Json]], str],
+    ) -> tuple[Reply, int]:
+        """Note a request; give the reply to it and its number.
+
+        Args:
+            request: The request.
+            complaint: What the provider refuses such messages for; None if it takes them.
+            answer: What the model says by itself.
+        """
         self.requests.append(request)
         number = len(self.requests)
         try:

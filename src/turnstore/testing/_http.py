@@ -1,4 +1,4 @@
-"""OpenAI's protocol over HTTP/1.1."""
+"""OpenAI's protocol and Anthropic's over HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from . import _chat, _responses
+from . import _chat, _messages, _responses
+from ._answers import answer, complaint
 from ._desk import Desk, Request
 from ._replies import Json, Reply, as_dict, dicts
 
@@ -22,6 +23,8 @@ class _Endpoint(NamedTuple):
     events: Callable[[Json, Json, Reply], Iterable[Json]]
     terminal: Callable[[Json], bool]
     named: bool  # whether each event says its type in a line of its own
+    complaint: Callable[[list[Json]], str | None] = complaint
+    answer: Callable[[list[Json]], str] = answer
 
 
 def _chunks(whole: Json, request: Json, _reply: Reply) -> Iterable[Json]:
@@ -33,9 +36,21 @@ def _events(whole: Json, _request: Json, reply: Reply) -> Iterable[Json]:
     return _responses.events(whole, reply.finish_reason)
 
 
+def _message_events(whole: Json, _request: Json, reply: Reply) -> Iterable[Json]:
+    return _messages.events(whole, reply.finish_reason)
+
+
 _ENDPOINTS = {
     "/chat/completions": _Endpoint(_chat.completion, _chunks, _chat.terminal, named=False),
     "/responses": _Endpoint(_responses.response, _events, _responses.terminal, named=True),
+    "/messages": _Endpoint(
+        _messages.message,
+        _message_events,
+        _messages.terminal,
+        named=True,
+        complaint=_messages.complaint,
+        answer=_messages.said,
+    ),
 }
 
 
@@ -112,13 +127,16 @@ class _Handler(BaseHTTPRequestHandler):
             usage = {"prompt_tokens": 1, "total_tokens": 1}
             listed = {"object": "list", "data": [vector], "model": body["model"], "usage": usage}
             self._send(200, listed)
+        elif path.endswith("/messages/count_tokens"):
+            self._send(200, _messages.count(body))
         elif endpoint is None:
             self._send(404, _error(404, f"no such thing: {path}"))
         else:
             headers = {name.lower(): value for name, value in self.headers.items()}
             request = Request(path, headers, body)
             with suppress(_BrokenError):
-                self._answer(endpoint, request, *self.desk.take(request))
+                taken = self.desk.take(request, endpoint.complaint, endpoint.answer)
+                self._answer(endpoint, request, *taken)
                 return
             self.close_connection = True
             with suppress(OSError):
@@ -126,10 +144,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, endpoint: _Endpoint, request: Request, reply: Reply, number: int) -> None:
         if reply.status >= 400:  # noqa: PLR2004 - the first of HTTP's errors
-            self._send(reply.status, _error(reply.status, reply.text), reply.headers)
+            error = _messages.error if endpoint.whole is _messages.message else _error
+            self._send(reply.status, error(reply.status, reply.text), reply.headers)
             return
         whole = endpoint.whole(reply, request.body, number)
-        if whole["object"] == "response":
+        if whole.get("object") == "response":
             self.desk.responses[whole["id"]] = whole
         if request.body.get("stream"):
             made = endpoint.events(whole, request.body, reply)
@@ -194,7 +213,9 @@ class _Handler(BaseHTTPRequestHandler):
 def _says(event: Mapping[str, Any]) -> bool:
     """Whether an event of a stream carries text."""
     deltas = [as_dict(choice.get("delta")) for choice in dicts(event.get("choices"))]
-    return bool(any(delta.get("content") for delta in deltas) or event.get("delta"))
+    delta = event.get("delta")
+    own = as_dict(delta).get("text") if isinstance(delta, dict) else delta
+    return bool(any(delta.get("content") for delta in deltas) or own)
 
 
 def _error(status: int, message: str | None) -> Json:

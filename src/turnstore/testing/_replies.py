@@ -46,7 +46,8 @@ class Reply:
         fields: Further fields of its message, such as `reasoning_content`.
         finish: The finish reason, `stop` or `tool_calls` if None. Of a Responses request, the
             reasons `length` and `content_filter` make an incomplete response, `failed` makes a
-            failed one, and `error` ends a stream by an error event.
+            failed one, and `error` ends a stream by an error event. Anthropic's stop reasons are
+            taken as they are, and made of OpenAI's.
         status: The HTTP status; from 400 on, the answer is an error with the text as message.
         headers: Further headers of the answer.
         ending: `complete`; or `truncated`, which ends without the marks that say it is complete;

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 
 class ModelServer:
-    """A local server that speaks OpenAI's API: chat completions and responses, plain or streamed.
+    """A local server that speaks OpenAI's API and Anthropic's, plain or streamed.
+
+    It answers chat completions, responses, and Anthropic's messages.
 
     It answers from the conversation that it is sent, so a test can tell by the answer what the
     model was told: after "My name is Ada.", "What is my name?" is answered by "Your name is Ada."
     Anything else is answered by the number of messages it saw and the last one's text. Requests
-    that OpenAI refuses for their messages (a tool call without its result, a result without its
-    call) are refused with HTTP 400. Scripted replies come first, one for each request.
+    that a provider refuses for their messages (a tool call without its result, a result without
+    its call) are refused with HTTP 400. Scripted replies come first, one for each request.
 
     Args:
         port: The port on 127.0.0.1; 0 takes a free one.
@@ -43,15 +45,20 @@ class ModelServer:
 
     @property
     def requests(self) -> list[Request]:
-        """The requests for a completion or a response so far, oldest first."""
+        """The requests for a completion, a response or a message so far, oldest first."""
         return self._desk.requests
 
     @property
     def base_url(self) -> str:
         """What an OpenAI client takes as `base_url`."""
+        return f"{self.url}/v1"
+
+    @property
+    def url(self) -> str:
+        """What an Anthropic client takes as `base_url`."""
         if self._http is None:
             raise RuntimeError("the model server is not running: enter it by `with`, or start() it")
-        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def script(self, *replies: Reply) -> None:
         """Queue replies: each request takes the next one; without one the server answers itself.
