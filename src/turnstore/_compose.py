@@ -85,6 +85,11 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
             )
             raise ValueError(msg)
         continued = newest
+    elif rules.resumes and groups and not new and not groups[-1].plain:
+        # The model goes on with its own last message, so what it says belongs to that turn.
+        newest = groups[-1]
+        if newest.complete and rules.is_reply(newest.messages[-1]):
+            continued = newest
     past: list[Message] = []
     for group in groups:
         if group.plain:

@@ -27,8 +27,13 @@ def wrap(conversation: Conversation | AsyncConversation, client: C, options: Tur
         from turnstore.clients import openai  # noqa: PLC0415 - imports the SDK
 
         return openai.wrap(conversation, client, options)
+    sdk = sys.modules.get("anthropic._base_client")  # what all of its clients derive from
+    if sdk is not None and isinstance(client, (sdk.SyncAPIClient, sdk.AsyncAPIClient)):
+        from turnstore.clients import anthropic  # noqa: PLC0415 - imports the SDK
+
+        return anthropic.wrap(conversation, client, options)
     raise TypeError(
-        f"wrap knows openai.OpenAI and openai.AsyncOpenAI, also with the base_url of another "
-        f"provider, and not {type(client).__module__}.{type(client).__qualname__}; any other "
+        f"wrap knows the clients of openai (also with the base_url of another provider) and of "
+        f"anthropic, and not {type(client).__module__}.{type(client).__qualname__}; any other "
         f"client takes its messages from conversation.turn(…)"
     )
