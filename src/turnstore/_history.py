@@ -193,6 +193,9 @@ def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int) -> Flow[int]
     found: Found = yield page_call(source, 0 if upto is None else upto + 1, 0, "fork")
     elements = found.elements
     if not elements and found.revision != EMPTY:
+        if upto is None:
+            msg = f"fork of {source}: its head counts no turns; nothing was written"
+            raise CorruptTurnError(msg)
         msg = f"fork of {source}: turn {upto} is not held any more; nothing was written"
         raise ValueError(msg)
     if not elements:

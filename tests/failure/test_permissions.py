@@ -97,3 +97,24 @@ async def test_keys_of_another_prefix_are_denied(
         allowed = new_store(at=server, redis=login, prefix="mine").conversation("ada")
         await asyncio.gather(*(allowed.append("hi") for _ in range(3)))
         assert len(await allowed.read()) == 3
+
+
+async def test_the_permissions_that_the_docs_name_suffice(
+    new_store: NewStore, own_server: OwnServer
+) -> None:
+    server = own_server()
+    with redis.Redis.from_url(server.url) as raw:
+        categories = "+@list +@keyspace +@scripting +@string +time +@connection"
+        raw.execute_command(f"ACL SETUSER app on >pw ~* {categories}")
+    login = {"username": "app", "password": "pw"}
+    store = new_store(at=server, redis=login, max_messages=3)
+    chat = store.conversation("ada")
+    for content in "abcd":
+        await chat.append(content)
+    for act in WRITES.values():
+        await act(chat)
+    async with chat.turn("hi") as turn:
+        turn.reply("hello")
+    assert await said(chat) == ["hi", "hello"]
+    assert (await chat.stat()).turns == 1
+    assert len(await chat.turns()) == 1

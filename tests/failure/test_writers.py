@@ -162,6 +162,7 @@ def _write_in_process(make_client: Callable[[], object], prefix: str, writers: r
         thread.join()
 
 
+@pytest.mark.servers("redis-8", "cluster")
 def test_processes_with_threads(server: Server, prefix: str, make_store: object) -> None:
     del make_store  # asks for the sync client alone
     context = multiprocessing.get_context("spawn")

@@ -12,7 +12,7 @@ from uuid import uuid4
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tests.invariants.model import Conflict, Model
+from tests.invariants.model import Conflict, Model, NotHeld
 from tests.invariants.raw import look
 from tests.waiting import wait_until
 from turnstore import AsyncStore, ConflictError, Store, Window
@@ -63,6 +63,7 @@ class Machine(RuleBasedStateMachine):
         ttl_ms = TTL // timedelta(milliseconds=1)
         self._models = {name: Model(MAX_MESSAGES, ttl_ms) for name in NAMES}
         self._revisions = ["0", "7-never"]
+        self._count = 0
         self._last: tuple[str, list[str], str, bool] | None = None
 
     def _do(self, on_async: bool, name: str, method: str, *args: Any, **kwargs: Any) -> Any:  # noqa: FBT001
@@ -89,7 +90,8 @@ class Machine(RuleBasedStateMachine):
     @rule(on_async=either, name=names, many=st.integers(1, 40))
     def append_many(self, *, on_async: bool, name: str, many: int) -> None:
         for _ in range(many):
-            self._append(on_async, name, ["x"], uuid4().hex, None, continues=False)
+            self._count += 1  # the same ids in each run, so that hypothesis can repeat it
+            self._append(on_async, name, ["x"], f"many-{self._count}", None, continues=False)
 
     @rule(on_async=either, name=names, said=contents, turn_id=ids, continues=either, data=st.data())
     def append_expecting(  # noqa: PLR0913 (each is drawn)
@@ -278,22 +280,24 @@ class Machine(RuleBasedStateMachine):
         refusal = _Refusal()
         try:
             yield refusal
-        except ConflictError:
+        except (ConflictError, ValueError) as error:
+            expected = ConflictError if refusal.refused is Conflict else ValueError
             assert refusal.refused, "the store refuses what the model allows"
+            assert isinstance(error, expected)  # noqa: PT017 (the model says which)
         else:
             assert not refusal.refused, "the store allows what the model refuses"
 
 
 class _Refusal:
     def __init__(self) -> None:
-        self.refused = False
+        self.refused: type[Exception] | None = None
         self.answer: Any = None
 
     def __call__(self, act: Any) -> None:
         try:
             self.answer = act()
-        except Conflict:
-            self.refused = True
+        except (Conflict, NotHeld) as refusal:
+            self.refused = type(refusal)
 
 
 def make_machine(

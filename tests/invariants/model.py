@@ -14,6 +14,10 @@ class Conflict(Exception):  # noqa: N818 (named for what it means)
     """The operation has to be refused, and to change nothing."""
 
 
+class NotHeld(Exception):  # noqa: N818 (as above)
+    """The turn that is asked for was dropped."""
+
+
 @dataclass(frozen=True)
 class Piece:
     """What one append stored."""
@@ -131,6 +135,8 @@ class Model:
     def fork(self, target: Model, upto: int | None) -> None:
         """Copy to another conversation, which is empty or holds the copy already."""
         copied = [piece for piece in self.pieces if upto is None or piece.turn <= upto]
+        if not copied and self.pieces:
+            raise NotHeld
         if not copied and target.pieces:
             raise Conflict
         if not copied:

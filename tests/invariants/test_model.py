@@ -44,7 +44,7 @@ def _run(server: Server, prefix: str, *, examples: int, steps: int) -> None:
 
 
 def test_a_store_does_what_the_model_does(server: Server, prefix: str) -> None:
-    _run(server, prefix, examples=25, steps=40)
+    _run(server, prefix, examples=12, steps=40)
 
 
 @pytest.mark.slow
