@@ -10,8 +10,10 @@ import ast
 import asyncio
 import contextlib
 import doctest
+import gc
 import io
 import re
+import sys
 import traceback
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Self
@@ -57,6 +59,10 @@ class Examples:
             closing = close() if callable(close) else None
             if asyncio.iscoroutine(closing):
                 await closing
+        if "httpx2" in sys.modules:  # frameworks make clients of their own, and keep them
+            for found in gc.get_objects():
+                if isinstance(found, sys.modules["httpx2"].AsyncClient) and not found.is_closed:
+                    await found.aclose()
 
 
 def compiled(source: str, path: str, mode: str) -> CodeType:

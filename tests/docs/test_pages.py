@@ -6,12 +6,16 @@ import re
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sybil import Document
 from sybil.parsers.markdown import CodeBlockParser
 
 from tests.docs.running import Examples, check_block, pages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 PAGES = pages(ROOT)
@@ -31,9 +35,14 @@ def _name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if "```python" in page.read_text()], ids=_name
-)
+def _pages_with_code() -> Iterator[Any]:
+    for page in PAGES:
+        if "```python" in page.read_text():
+            marks = [pytest.mark.integrations] if page.parent.name == "clients" else []
+            yield pytest.param(page, marks=marks, id=_name(page))
+
+
+@pytest.mark.parametrize("page", list(_pages_with_code()))
 def test_its_code_runs(
     page: Path, redis_url: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,9 +1,12 @@
 """The rules of each format: one module for each provider or framework, and no SDK in any."""
 
 from ._format import Format, Message
+from .agent_framework import AgentFramework
 from .anthropic import AnthropicMessages
 from .langchain import LangChain
+from .llama_index import LlamaIndex
 from .openai import OpenAIChat, OpenAIResponses
+from .pydantic_ai import PydanticAI, PydanticAILog
 
 __all__ = ["FORMATS", "Format", "Message"]
 
@@ -14,6 +17,10 @@ FORMATS: dict[str, Format] = {
         OpenAIResponses("openai.responses"),
         AnthropicMessages("anthropic.messages"),
         LangChain("langchain"),
+        PydanticAI("pydantic_ai"),
+        PydanticAILog("pydantic_ai.log"),
+        AgentFramework("agent_framework"),
+        LlamaIndex("llama_index"),
     )
 }
 """The formats whose rules are known, by name."""
