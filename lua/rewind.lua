@@ -82,8 +82,9 @@ for no = kept.no - known, math.max(kept.no - IDS_KEPT + 1, head.first_no), -1 do
     return redis.error_reply(refusal)
   end
   ids = header.turn_id .. (ids == "" and "" or " ") .. ids
+  known = known + 1
 end
-head.ids = ids
+head.ids, head.known = ids, known
 head.no, head.turn = kept.no, kept.turn
 head.messages, head.tokens = kept.messages, kept.tokens
 local covered = string.match(redis.call("GETRANGE", summary, 0, 40), "^w?%[1,(%d+),")

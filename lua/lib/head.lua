@@ -2,12 +2,10 @@
 -- bytes, so that no script reads a payload only to learn a number:
 --   head 1 <no> <turn> <messages> <tokens>                the newest element's header
 --   <first_no> <first_turn> <messages_before> <tokens_before>   the oldest, and before it
---   <turn id> ...                                         of the newest 32 elements
+--   <known> <turn id> ...                                 the newest 32 ids: how many, which
 -- Element number n stands at index n - first_no + 1 of the list.
-local HEAD = "^head 1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.+)$"
+local HEAD = "^head 1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.+)$"
 local IDS_KEPT = 32
--- Matches as many ids as are kept, and gives all but the oldest.
-local ALL_BUT_OLDEST = "^%S+ (%S+" .. string.rep(" %S+", IDS_KEPT - 2) .. ")$"
 
 -- Answers the head as a table (of an empty conversation where there is no list), or nil
 -- and a refusal.
@@ -17,11 +15,11 @@ local function read_head(key)
     return {
       no = 0, turn = 0, messages = 0, tokens = 0,
       first_no = 1, first_turn = 1, messages_before = 0, tokens_before = 0,
-      ids = "",
+      known = 0, ids = "",
     }
   end
-  local no, turn, messages, tokens, first_no, first_turn, messages_before, tokens_before, ids =
-    string.match(text, HEAD)
+  local no, turn, messages, tokens, first_no, first_turn, messages_before, tokens_before,
+    known, ids = string.match(text, HEAD)
   if not no then
     local format = string.match(text, "^head (%d+) ")
     if format and format ~= "1" then
@@ -38,15 +36,17 @@ local function read_head(key)
     first_turn = tonumber(first_turn),
     messages_before = tonumber(messages_before),
     tokens_before = tonumber(tokens_before),
+    known = tonumber(known),
     ids = ids,
   }
 end
 
 local function head_text(head)
   return string.format(
-    "head 1 %d %d %d %d %d %d %d %d ",
+    "head 1 %d %d %d %d %d %d %d %d %d ",
     head.no, head.turn, head.messages, head.tokens,
-    head.first_no, head.first_turn, head.messages_before, head.tokens_before
+    head.first_no, head.first_turn, head.messages_before, head.tokens_before,
+    head.known
   ) .. head.ids
 end
 
@@ -70,10 +70,13 @@ local function newer_than(head, turn_id)
 end
 
 local function add_id(head, turn_id)
-  if head.ids == "" then
-    head.ids = turn_id
+  if head.known == 0 then
+    head.ids, head.known = turn_id, 1
+  elseif head.known < IDS_KEPT then
+    head.ids, head.known = head.ids .. " " .. turn_id, head.known + 1
   else
-    head.ids = (string.match(head.ids, ALL_BUT_OLDEST) or head.ids) .. " " .. turn_id
+    local oldest = string.find(head.ids, " ", 1, true)
+    head.ids = string.sub(head.ids, oldest + 1) .. " " .. turn_id
   end
 end
 

@@ -213,7 +213,7 @@ def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int) -> Flow[int]
     messages_before = first.total_messages - first.message_count
     before = (first.no, first.turn, messages_before, found.tokens_before)
     ids = [element.turn_id for element in elements[-IDS_KEPT:]]
-    head = " ".join(["head 1", *map(str, (*totals, *before)), *ids])
+    head = " ".join(["head 1", *map(str, (*totals, *before, len(ids))), *ids])
     values = {"ttl_ms": ttl_ms, "head": head, "first": found.raws[0]}
     yield script_call(
         "seed", target, values, int, expected=EMPTY, further=found.raws[1:], operation="fork onto"

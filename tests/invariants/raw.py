@@ -73,7 +73,9 @@ def look(client: Client, key: str) -> Raw:
 def _head(line: bytes) -> Head:
     word, version, *rest = line.decode("ascii").split(" ")
     assert (word, version) == ("head", "1"), line
-    totals: list[Any] = [*map(int, rest[:8]), tuple(rest[8:])]
+    known, ids = int(rest[8]), tuple(rest[9:])
+    assert known == len(ids), "the head miscounts its ids"
+    totals: list[Any] = [*map(int, rest[:8]), ids]
     return Head(*totals)
 
 

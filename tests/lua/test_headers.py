@@ -148,7 +148,7 @@ class Recorder:
 
 
 ELEMENTS = raw_elements([[[user("q")]], [[user("r")]]])
-HEAD = b"head 1 2 2 2 20 1 1 0 0 id-1 id-2"
+HEAD = b"head 1 2 2 2 20 1 1 0 0 2 id-1 id-2"
 ANSWERS: dict[str, Any] = {
     "append": [1, b"1-a", 1, 1, 0, 0],
     "clear": 0,

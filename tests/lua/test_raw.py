@@ -31,7 +31,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "lease_take": {"token": "t", "lease_ms": 60_000, "ticket_ms": 5_000, "max_waiters": 4},
     "page": {"before": 0, "max_turns": 0},
     "rewind": {"expected": "3-c", "target": "1-a"},
-    "seed": {"ttl_ms": 60_000, "head": "head 1 1 1 1 0 1 1 0 0 a", "first": "[1]"},
+    "seed": {"ttl_ms": 60_000, "head": "head 1 1 1 1 0 1 1 0 0 1 a", "first": "[1]"},
     "stat": {},
     "trim": {"max_messages": 1, "max_turns": 0},
 }  # fmt: skip
@@ -42,7 +42,7 @@ def element(no: int, id_: str, *, turn: int | None = None) -> str:
     return json.dumps(row, separators=(",", ":"))
 
 
-HEAD = "head 1 3 3 3 0 1 1 0 0 a b c"
+HEAD = "head 1 3 3 3 0 1 1 0 0 3 a b c"
 THREE = [HEAD, element(1, "a"), element(2, "b"), element(3, "c")]
 
 
@@ -114,7 +114,7 @@ READERS = [
         "hello",
         "head 1",
         "head 1 3 3 3",
-        "head 1 3 3 3 0 1 1 0 x a",
+        "head 1 3 3 3 0 1 1 0 0 x a",
         "head one",
         element(1, "a"),
     ],
@@ -229,7 +229,7 @@ def test_golden_list(raw: Raw) -> None:
     raw.run("append", turn_id="b", count=2, payload="[{},{}]", tokens=7)
     raw.run("append", turn_id="c", continues=1, codec="w", payload='[{}],{"m":1}')
     head, *elements = [item.decode() for item in raw.held]
-    assert head == "head 1 3 2 4 17 1 1 0 0 a b c"
+    assert head == "head 1 3 2 4 17 1 1 0 0 3 a b c"
     times = [json.loads(item.removeprefix("w"))[5] for item in elements]
     assert elements == [
         f'[1,1,1,1,5,{times[0]},1,"f","a","c",[{{}}]]',
@@ -242,7 +242,7 @@ def test_golden_list(raw: Raw) -> None:
 def test_the_head_after_a_drop(raw: Raw) -> None:
     raw.put(THREE)
     assert raw.run("append", max_messages=2) == [1, b"4-new", 2, 2, 5, 2]
-    assert raw.held[0] == b"head 1 4 4 4 5 3 3 2 0 a b c new"
+    assert raw.held[0] == b"head 1 4 4 4 5 3 3 2 0 4 a b c new"
     assert len(raw.held) == 3
 
 
@@ -250,7 +250,7 @@ def test_the_head_after_a_drop(raw: Raw) -> None:
 def test_the_head_keeps_sixteen_ids(count: int, raw: Raw) -> None:
     for number in range(count):
         raw.run("append", turn_id=f"id{number}")
-    ids = raw.held[0].decode().split()[10:]
+    ids = raw.held[0].decode().split()[11:]
     assert ids == [f"id{number}" for number in range(count)][-32:]
 
 
