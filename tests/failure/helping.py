@@ -30,10 +30,10 @@ async def said(chat: AsyncConversation) -> list[str]:
     return [message["content"] for message in await chat.read()]
 
 
-def forget_nodes() -> None:
-    """Let go of the nodes that an asyncio Cluster client replaced and never closed.
+def collect_quietly() -> None:
+    """Collect connections that redis-py lost sight of, or whose event loop is gone.
 
-    redis-py warns of each when it is collected, which may be in the middle of another test.
+    It warns of each when it is collected, which may be in the middle of another test.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -11,7 +11,7 @@ import redis
 import redis._parsers
 import redis.asyncio
 
-from tests.failure.helping import forget_nodes, load_scripts, said
+from tests.failure.helping import collect_quietly, load_scripts, said
 from tests.invariants.raw import look
 from tests.servers.proxy import Cut
 from tests.waiting import wait_until_async
@@ -102,6 +102,11 @@ def test_a_client_of_another_event_loop_loses_nothing(
     """redis-py binds a connection to the loop that opened it, so give each loop its client."""
     if setup.client == "sync":
         pytest.skip("a sync client knows no event loop")
+    _use_in_two_loops(server, prefix, setup)
+    collect_quietly()
+
+
+def _use_in_two_loops(server: Server, prefix: str, setup: Setup) -> None:
     client = server.async_client(setup)
     store = AsyncStore(client, name="test", prefix=prefix)
 
@@ -142,7 +147,7 @@ async def chat(
     proxy.clear()
     yield chat
     await client.aclose()
-    forget_nodes()
+    collect_quietly()
 
 
 @pytest.mark.servers("redis", "valkey", "cluster")

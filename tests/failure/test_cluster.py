@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 
-from tests.failure.helping import forget_nodes, said
+from tests.failure.helping import collect_quietly, said
 from tests.invariants.raw import look
 from tests.servers import found as finding
 from tests.servers.cluster import start_cluster
@@ -45,7 +45,7 @@ async def own(cluster: Clustered, request: pytest.FixtureRequest) -> AsyncIterat
         yield AsyncStore(client, name=name)
         await client.aclose()
         del client
-        forget_nodes()
+        collect_quietly()
 
 
 class Mover:
@@ -196,4 +196,4 @@ async def test_a_node_that_is_gone_is_unavailable(setup: Setup) -> None:
     finally:
         await client.aclose() if is_async else client.close()
         cluster.close()
-        forget_nodes()
+        collect_quietly()

@@ -132,11 +132,8 @@ async def test_a_fault_in_a_script_names_its_file_and_line(
 ) -> None:
     path = lua / file
     lines = path.read_text().splitlines()
-    place = next(
-        number
-        for number, line in enumerate(lines)
-        if line.strip().startswith(('local text = redis.call("LINDEX", key, 0)', "local created"))
-    )
+    beginnings = ("local turns = KEYS[1]", 'local text = redis.call("LINDEX", key, 0)')
+    place = next(i for i, line in enumerate(lines) if line.strip().startswith(beginnings))
     lines.insert(place, "  local spoilt = nil; spoilt = spoilt.field")
     path.write_text("\n".join(lines) + "\n")
     chat = store.conversation("ada")

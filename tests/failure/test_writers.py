@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.failure.helping import forget_nodes, load_scripts
+from tests.failure.helping import collect_quietly, load_scripts
 from tests.invariants.raw import IDS_KEPT, Raw, look
 from tests.servers.proxy import Cut
 from turnstore import Store, UnavailableError
@@ -123,7 +123,7 @@ async def test_connections_are_cut_all_the_while(
     await cutter
     assert proxy.count("EVALSHA") > WRITERS * EACH, "no connection was cut"
     _check(look(server.raw, chat.key), doubles=True)
-    forget_nodes()
+    collect_quietly()
 
 
 async def test_few_writers_whose_connections_are_cut_double_nothing(
