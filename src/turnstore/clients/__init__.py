@@ -32,8 +32,13 @@ def wrap(conversation: Conversation | AsyncConversation, client: C, options: Tur
         from turnstore.clients import anthropic  # noqa: PLC0415 - imports the SDK
 
         return anthropic.wrap(conversation, client, options)
+    if callable(client) and not isinstance(client, type):
+        from turnstore.clients import callables  # noqa: PLC0415 - for those who use it
+
+        return callables.wrap(conversation, client, options)
     raise TypeError(
-        f"wrap knows the clients of openai (also with the base_url of another provider) and of "
-        f"anthropic, and not {type(client).__module__}.{type(client).__qualname__}; any other "
-        f"client takes its messages from conversation.turn(…)"
+        f"wrap knows functions, and the clients of openai (also with the base_url of another "
+        f"provider) and of anthropic, but not {type(client).__module__}."
+        f"{type(client).__qualname__}; any other client takes its messages from "
+        f"conversation.turn(…)"
     )

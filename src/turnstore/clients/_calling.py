@@ -117,14 +117,23 @@ class Call:
             _log.warning("not saved: %s", unfit)
             return
         turn.meta.update(meta)
-        try:
-            turn.reply(messages, answer=answer)
-        except ValueError as error:
-            raise SaveError(
-                f"the model answered, but its answer cannot be stored: {error}",
-                reply=answer,
-                turn=turn,
-            ) from error
+        keep(turn, messages, answer)
+
+
+def keep(turn: PendingTurn | AsyncPendingTurn, reply: Any, answer: object) -> None:
+    """Give a turn a reply; `answer` is what an error carries.
+
+    Raises:
+        SaveError: It cannot be stored.
+    """
+    try:
+        turn.reply(reply, answer=answer)
+    except (TypeError, ValueError) as error:
+        raise SaveError(
+            f"the model answered, but its answer cannot be stored: {error}",
+            reply=answer,
+            turn=turn,
+        ) from error
 
 
 def mended(value: Any) -> Any:
