@@ -6,6 +6,7 @@ turn is one or more messages that were saved together.
 
 from ._leases import Lease
 from .aio import AsyncConversation, AsyncStore
+from .clients.callables import remember
 from .conversation import Conversation
 from .errors import (
     ClosedError,
@@ -71,4 +72,5 @@ __all__ = [
     "UnsupportedError",
     "Window",
     "WrongTypeError",
+    "remember",
 ]

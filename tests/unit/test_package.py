@@ -63,7 +63,7 @@ def test_importing_it_costs_little_more_than_redis() -> None:
     """Modules are counted rather than time, which depends on the machine."""
     own = imported("import turnstore") - imported("import redis, redis.asyncio, orjson")
     ours = {name for name in own if name.startswith("turnstore")}
-    assert len(ours) <= 48, sorted(ours)
+    assert len(ours) <= 60, sorted(ours)  # each format is a small module
     assert len(own - ours) <= 12, sorted(own - ours)
 
 
