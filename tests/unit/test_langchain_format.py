@@ -82,12 +82,16 @@ def test_the_older_calls_without_an_id() -> None:
         {"response_metadata": {"finish_reason": "content_filter"}},
         {"response_metadata": {"stop_reason": "refusal"}},
         {"response_metadata": {"finish_reason": "SAFETY"}},
+        {"response_metadata": {"status": "incomplete"}},
+        {"response_metadata": {"model_provider": "openai"}},
         {"additional_kwargs": {"refusal": "No."}},
+        {"content": [{"type": "refusal", "refusal": "No."}]},
     ],
 )
 def test_what_must_not_be_saved(data: Json) -> None:
-    assert RULES.unfit(said("ai", **data))
-    assert not RULES.unfit(said("human", **data))
+    content = data.pop("content", "Wel")
+    assert RULES.unfit(said("ai", content, **data))
+    assert not RULES.unfit(said("human", content, **data))
 
 
 @pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "end_turn", None])

@@ -87,12 +87,21 @@ class LangChain(Format):
     def unfit(self, message: Message) -> str:
         if message["type"] != "ai":
             return ""
-        said = message["data"].get("response_metadata") or {}
+        data = message["data"]
+        said = data.get("response_metadata") or {}
         reason = said.get("finish_reason") or said.get("stop_reason")
+        status = said.get("status")
         if str(reason).lower() in _UNFIT:
             return f"the finish reason is {reason}"
-        kept = message["data"].get("additional_kwargs") or {}
-        return "the model refused" if kept.get("refusal") else ""
+        if status in ("incomplete", "failed"):
+            return f"the response is {status}"
+        # A stream that broke off ends like any other; with OpenAI's models a mark is missing.
+        if said.get("model_provider") == "openai" and not reason and not status:
+            return "the provider did not say that it was finished"
+        blocks = data.get("content")
+        kinds = {one.get("type") for one in blocks or () if isinstance(one, dict)}
+        refusal = (data.get("additional_kwargs") or {}).get("refusal")
+        return "the model refused" if refusal or "refusal" in kinds else ""
 
     def text(self, message: Message) -> str:
         return super().text(message["data"])

@@ -22,6 +22,8 @@ from turnstore.results import History
 from turnstore.turn import AsyncPendingTurn
 from turnstore.window import Window
 
+from ._late import check_late
+
 if TYPE_CHECKING:
     from agents.memory import SessionSettings
 
@@ -33,7 +35,6 @@ FORMAT = "openai.responses"
 """The format of a session's turns: the SDK speaks Responses with every model."""
 
 _RULES = format_named(FORMAT)
-_NEEDS_A_QUESTION = ("sources", "topics", "rewrite", "entities")
 
 log = logging.getLogger("turnstore")
 
@@ -52,14 +53,7 @@ class AgentsSession:
     def __init__(
         self, conversation: AsyncConversation, *, turn_id: str | None = None, **options: Any
     ) -> None:
-        context = options.get("context")
-        for part in _NEEDS_A_QUESTION:
-            if getattr(context, part, None):
-                msg = (
-                    f"a session gives its history before it is told the question, which {part} "
-                    "of a context need; put conversation.turn(…) around the run instead"
-                )
-                raise ValueError(msg)
+        check_late(options)
         self.session_id = conversation.key
         """The Redis key of the conversation: the same in every process, and no id of a user."""
         self._chat = conversation
