@@ -64,9 +64,10 @@ if no >= head.first_no then
     return 0
   end
 end
-redis.call("SET", summary, value)
 local ttl_ms = redis.call("PTTL", turns)
 if ttl_ms > 0 then
-  redis.call("PEXPIRE", summary, ttl_ms)
+  redis.call("SET", summary, value, "PX", ttl_ms)
+else
+  redis.call("SET", summary, value)
 end
 return 1

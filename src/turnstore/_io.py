@@ -139,7 +139,11 @@ def _send(client: Client, call: Call) -> Any:
 
 
 async def _asend(client: AsyncClient, call: Call) -> Any:
+    faults: tuple[type[Exception], ...] = _FAULTS
     if isinstance(client, redis.asyncio.RedisCluster):
+        # A lost connection makes it close the node's others too, in the middle of what they
+        # do for other tasks: these meet a stream that is None.
+        faults = (*_FAULTS, AttributeError)
         # It fetches its slots with the first command; others that come meanwhile find it
         # without connections. This waits for that, and is free afterwards.
         try:
@@ -149,7 +153,7 @@ async def _asend(client: AsyncClient, call: Call) -> Any:
     for whole in (False, True):
         try:
             reply = await client.execute_command(*_command(call, whole=whole), NEVER_DECODE=True)
-        except _FAULTS as error:
+        except faults as error:
             if isinstance(error, fault.NoScriptError) and not whole:
                 continue
             raise _translated(error, call) from error
@@ -300,16 +304,16 @@ def _refused_by_script(what: str, text: str, call: Call) -> TurnstoreError | Non
         wanted = "a turn to continue" if call.expected is None else f"revision {call.expected}"
         msg = f"{what}: expected {wanted}, found revision {detail}; nothing was written"
         return ConflictError(msg, expected=call.expected, actual=detail)
-    if code == "CORRUPT":
-        return CorruptTurnError(f"{what}: {detail}; nothing was written")
-    if code == "FORMAT":
-        msg = f"{what}: stored in format {detail}, and this version reads 1; nothing was written"
     if code == "LOST":
         msg = f"{what}: its lease ran out, and others may have begun since; nothing was written"
         return LeaseLostError(msg)
     if code == "FULL":
         msg = f"{what}: {detail} turns wait for it already; the model was not asked. Try later"
         return LeaseQueueFullError(msg)
+    if code == "CORRUPT":
+        return CorruptTurnError(f"{what}: {detail}; nothing was written")
+    if code == "FORMAT":
+        msg = f"{what}: stored in format {detail}, and this version reads 1; nothing was written"
         return FormatError(msg)
     return None
 
@@ -350,7 +354,11 @@ def _failed_script(what: str, text: str, call: Call) -> ScriptError | None:
         return None
     script, line = call.command, int(found[1])
     file, number = script.lines[line - 1] if line <= len(script.lines) else (script.name, line)
-    return ScriptError(f"{what}: lua/{file}, line {number}: {text}", file=file, line=number)
+    msg = (
+        f"{what}: lua/{file}, line {number} failed: {text}. Scripts check before they write, so "
+        "that nothing should be written; stat() says what is there. Please report this text"
+    )
+    return ScriptError(msg, file=file, line=number)
 
 
 def connect(url: str, *, is_cluster: bool) -> Client:
