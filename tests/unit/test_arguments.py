@@ -329,7 +329,7 @@ def test_what_is_no_last_turn_of_a_fork(chat: Any, upto: Any, error: type[Except
 
 
 @pytest.mark.parametrize("option", ["on_conflict", "on_load_error", "on_other_format"])
-@pytest.mark.parametrize("value", ["", "RAISE", None, True, "serialize"])
+@pytest.mark.parametrize("value", ["", "RAISE", None, True, "serial"])
 def test_what_is_no_policy_of_a_turn(chat: Any, option: str, value: Any) -> None:
     refused(ValueError, lambda: chat.turn("hi", **{option: value}), f"{option} is one of")
 
