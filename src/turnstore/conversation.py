@@ -420,8 +420,8 @@ class Conversation:
         has succeeded.
 
         Args:
-            client: `openai.OpenAI`, or one for a compatible provider. It stays as it is;
-                the wrapped one shares its connections.
+            client: `openai.OpenAI`, `anthropic.Anthropic` or a function, for any
+                provider. It stays as it is; the wrapped one shares its connections.
             window: As for `turn`.
             context: As for `turn`.
             on_conflict: As for `turn`. A call that is answered by tool calls gives the lease

@@ -30,7 +30,8 @@ _KEY_LINE = re.compile(r"^  \d+ +(\w+) +(\w+) +(.+)$")
 _MARKS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
 _ORDER = {
     "The store": ["Store", "Conversation"],
-    "A turn in the making": ["PendingTurn"],
+    "A turn in the making": ["PendingTurn", "Lease"],
+    "A function with a memory": ["remember"],
     "How much is read": ["Window"],
     "What is answered": ["Appended", "History", "Turn", "TurnPage", "Stat"],
 }
@@ -50,7 +51,8 @@ def api() -> str:
     for title, names in _ORDER.items():
         lines += ["", f"## {title}"]
         for name in names:
-            lines += _class(getattr(turnstore, name), name)
+            thing = getattr(turnstore, name)
+            lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
     lines += ["", "## For tests", "", "`turnstore.testing` and `turnstore.server`."]
     for module in (testing, server):
         for name in module.__all__:
@@ -153,6 +155,10 @@ def _class(thing: type, name: str) -> list[str]:
             lines += _signature(plain, member)
             lines += _docstring(plain)
     return lines
+
+
+def _function(thing: Any, name: str) -> list[str]:
+    return ["", f"### {name}", "", *_signature(thing, name), *_docstring(thing)]
 
 
 def _attributes(thing: type) -> list[str]:

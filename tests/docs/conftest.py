@@ -71,9 +71,11 @@ def _is_ready(client: redis.Redis) -> bool:
 
 @pytest.fixture
 def model_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    """Give a model server, where `OpenAI()` finds it."""
+    """Give a model server, where `OpenAI()` and `Anthropic()` find it."""
     with ModelServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "none-is-needed")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "none-is-needed")
         monkeypatch.setenv("NO_PROXY", "*")
         yield server

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sybil import Example
 
 _OUTPUT = re.compile(r"^ *#> ?(.*)$", re.MULTILINE)
-_CLOSABLE = ("turnstore", "redis", "openai")
+_CLOSABLE = ("turnstore", "redis", "openai", "anthropic")
 _CHECKER = doctest.OutputChecker()
 
 

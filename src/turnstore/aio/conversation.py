@@ -420,8 +420,8 @@ class AsyncConversation(Frameworks):
         has succeeded.
 
         Args:
-            client: `openai.AsyncOpenAI`, or one for a compatible provider. It stays as it is;
-                the wrapped one shares its connections.
+            client: `openai.AsyncOpenAI`, `anthropic.AsyncAnthropic` or an async function, for any
+                provider. It stays as it is; the wrapped one shares its connections.
             window: As for `turn`.
             context: As for `turn`.
             on_conflict: As for `turn`. A call that is answered by tool calls gives the lease
