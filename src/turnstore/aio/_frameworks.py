@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from .conversation import AsyncConversation
 
-__all__ = ["Frameworks"]
+__all__ = ["AsyncFrameworks"]
 
 
-class Frameworks:
+class AsyncFrameworks:
     """The methods that make the adapters of frameworks."""
 
     def agents_session(  # noqa: PLR0913 - options by keyword

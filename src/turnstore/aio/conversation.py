@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from turnstore._leases import Lease
 from turnstore._place import Place
-from turnstore.aio._frameworks import Frameworks
+from turnstore.aio._frameworks import AsyncFrameworks
 from turnstore.context import Context
 from turnstore.messages import Input
 from turnstore.results import Appended, History, Stat, Turn, TurnPage
@@ -19,7 +19,7 @@ __all__ = ["AsyncConversation"]
 C = TypeVar("C")
 
 
-class AsyncConversation(Frameworks):
+class AsyncConversation(AsyncFrameworks):
     """One conversation: a handle without a connection or state of its own.
 
     `AsyncStore.conversation` makes it. Tasks may share it. Every method below sends its
@@ -408,6 +408,7 @@ class AsyncConversation(Frameworks):
         *,
         window: Window | None = None,
         context: Context | None = None,
+        turn_id: str | None = None,
         on_conflict: Literal["append", "reject", "serialize"] = "append",
         lease: Lease | None = None,
         on_load_error: Literal["raise", "continue"] = "raise",
@@ -424,6 +425,9 @@ class AsyncConversation(Frameworks):
                 provider. It stays as it is; the wrapped one shares its connections.
             window: As for `turn`.
             context: As for `turn`.
+            turn_id: The idempotency key of the first call, for a job that may be repeated;
+                further calls of this client have `.2`, `.3`, … behind it. At most 59
+                characters.
             on_conflict: As for `turn`. A call that is answered by tool calls gives the lease
                 back, and the one with their results takes it again.
             lease: As for `turn`.
@@ -446,5 +450,6 @@ class AsyncConversation(Frameworks):
             lease=lease,
             on_load_error=on_load_error,
             on_other_format=on_other_format,
+            **({} if turn_id is None else {"turn_id": turn_id}),
         )
         return wrap(self, client, options)

@@ -59,8 +59,9 @@ class ChatHistory(BaseChatMessageHistory):
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # the base has a field
         """The history, oldest first."""
+        self._of(Conversation)
         if self._turn is None:
-            turn = self._begun(Conversation)
+            turn = self._begun()
             turn.__enter__()
             self._turn = turn
         return messages_from_dict(self._turn.messages)
@@ -70,11 +71,11 @@ class ChatHistory(BaseChatMessageHistory):
         new = plain_messages(list(messages), RULES)
         if not new or unfit(new):
             return
+        chat = self._of(Conversation)
         turn = self._handed(new)
         if turn is not None:
             self._saved = getattr(turn.save(), "revision", None)
             return
-        chat: Any = self._of(Conversation)
         try:
             saved = chat.append(new, **self._piece(new))
         except ConflictError:
@@ -133,8 +134,8 @@ class ChatHistory(BaseChatMessageHistory):
             raise TypeError(msg)
         return self._conversation
 
-    def _begun(self, kind: type = object) -> Any:
-        return self._of(kind).turn((), format=FORMAT, **self._options)
+    def _begun(self) -> Any:
+        return self._conversation.turn((), format=FORMAT, **self._options)
 
     def _handed(self, new: list[Message]) -> Any:
         """Hand messages to the turn whose history was read; None where nothing was read."""

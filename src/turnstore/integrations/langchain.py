@@ -6,8 +6,9 @@ turn. `ChatHistory` is for `RunnableWithMessageHistory`, which LangChain has dep
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, ExitStack
+from itertools import takewhile
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict, Unpack
 
 from langchain.agents.middleware import AgentMiddleware, AgentState
@@ -95,7 +96,8 @@ class _Run:
                 )
                 raise ValueError(msg)
         new = [message for message in request.messages if message.id not in self.known]
-        first = _leading(_plain(new))
+        roles = ({"type": one.type, "data": {"role": getattr(one, "role", "")}} for one in new)
+        first = _leading(roles)
         return request.override(messages=[*new[:first], *self.ahead, *new[first:]])
 
     def answered(self, messages: list[BaseMessage]) -> None:
@@ -214,7 +216,6 @@ def _plain(messages: Any) -> list[Message]:
     return plain_messages(list(messages), RULES)
 
 
-def _leading(messages: list[Message]) -> int:
+def _leading(messages: Iterable[Message]) -> int:
     """Count the instructions that stand first."""
-    spoken = (at for at, one in enumerate(messages) if not RULES.is_instruction(one))
-    return next(spoken, len(messages))
+    return sum(1 for _ in takewhile(RULES.is_instruction, messages))
