@@ -10,6 +10,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from tests.conformance.driver import Driver
+from tests.conformance.drivers.openai import Chat
 from turnstore.integrations.pydantic_ai import Memory
 from turnstore.testing import Reply
 
@@ -28,7 +29,8 @@ class PydanticAI(Driver):
         {"model_settings": {"openai_previous_response_id": "r"}},
     )
     unfit = (Reply(refusal="No."), Reply("Wel", finish="content_filter"))
-    odd = (Reply(body={"choices": []}), [])
+    odd = Chat.odd
+    odd_streamed = Chat.odd_streamed
     cannot = {  # noqa: RUF012
         "test_what_the_model_said_is_kept_byte_for_byte": (
             "pydantic-ai makes parts of its own of what a provider answers, and drops fields that "
