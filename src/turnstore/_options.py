@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from typing import Any, Literal
 
+from ._history import new_turn_id
 from ._leases import Lease
-from ._place import check_window
+from ._place import check_turn_id, check_window
 from .context import Context
 from .window import Window
 
@@ -24,6 +27,10 @@ class TurnOptions:
     on_other_format: Literal["raise", "text"] = "raise"
     lease: Lease | None = None
     """Under "serialize" alone, and then never None."""
+    turn_id: str | None = None
+    """The id of the first turn; later ones have `.2`, `.3`, … behind it. None: random ones."""
+    _numbers: Iterator[int] = field(default_factory=lambda: count(2), repr=False, compare=False)
+    _first: list[str] = field(default_factory=list[str], repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, choices in (
@@ -34,11 +41,24 @@ class TurnOptions:
             if getattr(self, name) not in choices:
                 msg = f"{name} is one of {choices}, not {getattr(self, name)!r}"
                 raise ValueError(msg)
+        if self.turn_id is not None:
+            # Checked with the longest end that it will ever be given.
+            check_turn_id(f"{self.turn_id}.9999")
+            self._first.append(check_turn_id(self.turn_id))
         if self.on_conflict == "serialize":
             object.__setattr__(self, "lease", self.lease or Lease())
         elif self.lease is not None:
             msg = f'a lease goes with on_conflict="serialize", not with {self.on_conflict!r}'
             raise ValueError(msg)
+
+    def next_turn_id(self) -> str:
+        """Give the id of the next turn that has none of its own."""
+        if self.turn_id is None:
+            return new_turn_id()
+        try:
+            return self._first.pop()
+        except IndexError:
+            return f"{self.turn_id}.{next(self._numbers)}"
 
     @classmethod
     def of(cls, window: Window | None, context: Context | None, **options: Any) -> TurnOptions:
@@ -52,12 +72,14 @@ class TurnOptions:
         if lease is not None and not isinstance(lease, Lease):
             msg = f"lease is a Lease, as in Lease(wait=…), not {type(lease).__name__}"
             raise TypeError(msg)
-        if context is None:
+        if context is None and "turn_id" not in options:
             return _windowed(check_window(window), **options)
-        if window is not None:
+        if context is None:
+            context = Context(check_window(window))
+        elif window is not None:
             msg = "give a window or a context; a context has its own, as in Context(window=…)"
             raise ValueError(msg)
-        if not isinstance(context, Context):
+        elif not isinstance(context, Context):
             msg = f"context is a Context, not {type(context).__name__}"
             raise TypeError(msg)
         return cls(context=context, **options)

@@ -408,6 +408,7 @@ class Conversation:
         *,
         window: Window | None = None,
         context: Context | None = None,
+        turn_id: str | None = None,
         on_conflict: Literal["append", "reject", "serialize"] = "append",
         lease: Lease | None = None,
         on_load_error: Literal["raise", "continue"] = "raise",
@@ -420,10 +421,14 @@ class Conversation:
         has succeeded.
 
         Args:
-            client: `openai.OpenAI`, `anthropic.Anthropic` or a function, for any
-                provider. It stays as it is; the wrapped one shares its connections.
+            client: A client of the SDKs `openai` or `anthropic`, for any provider, or a
+                function of messages. It stays as it is; the wrapped one shares its
+                connections.
             window: As for `turn`.
             context: As for `turn`.
+            turn_id: The idempotency key of the first call, for a job that may be repeated;
+                further calls of this client have `.2`, `.3`, … behind it. At most 59
+                characters.
             on_conflict: As for `turn`. A call that is answered by tool calls gives the lease
                 back, and the one with their results takes it again.
             lease: As for `turn`.
@@ -446,5 +451,6 @@ class Conversation:
             lease=lease,
             on_load_error=on_load_error,
             on_other_format=on_other_format,
+            **({} if turn_id is None else {"turn_id": turn_id}),
         )
         return wrap(self, client, options)

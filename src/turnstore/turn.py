@@ -10,7 +10,6 @@ from typing import Any, Self, TypeVar
 from . import _io
 from ._calls import Flow
 from ._compose import Plan, compose
-from ._history import new_turn_id
 from ._holding import AsyncHolding, AsyncRunner, Holding, Runner
 from ._leases import Hold
 from ._options import TurnOptions
@@ -47,7 +46,7 @@ class _Turn:
         format: str,  # noqa: A002 - the public name
         meta: dict[str, Any] | None,
     ) -> None:
-        self.turn_id = new_turn_id() if turn_id is None else check_turn_id(turn_id)
+        self.turn_id = options.next_turn_id() if turn_id is None else check_turn_id(turn_id)
         """The idempotency key: a save with the id of a saved turn writes nothing."""
         self.meta: dict[str, Any] = plain_meta({} if meta is None else meta)
         """What is stored of the turn beside its messages; may be added to until the save."""

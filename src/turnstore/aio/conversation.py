@@ -421,8 +421,9 @@ class AsyncConversation(AsyncFrameworks):
         has succeeded.
 
         Args:
-            client: `openai.AsyncOpenAI`, `anthropic.AsyncAnthropic` or an async function, for any
-                provider. It stays as it is; the wrapped one shares its connections.
+            client: A client of the SDKs `openai` or `anthropic`, for any provider, or a
+                function of messages. It stays as it is; the wrapped one shares its
+                connections.
             window: As for `turn`.
             context: As for `turn`.
             turn_id: The idempotency key of the first call, for a job that may be repeated;
