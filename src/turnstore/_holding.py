@@ -50,6 +50,7 @@ class Holding:
         self._hold = hold
         # Its `put` may be called from a finaliser, in whatever thread that runs.
         self._end: SimpleQueue[None] = SimpleQueue()
+        self._kept = False
 
     def keep(self, turn: object) -> None:
         """Renew the lease from now on, until it is released or the turn is collected."""
@@ -61,9 +62,10 @@ class Holding:
         if not self._hold.unreachable:
             with suppress(ClosedError):
                 self._run(self._hold.release())
-        elif not self._hold.over:
+        elif not self._kept and not self._hold.over:
             self._start()
         self._end.put(None)
+        self._kept = False
 
     def let_go(self) -> None:
         """Have the background give it back: sends nothing itself, and so fits a finaliser."""
@@ -71,7 +73,7 @@ class Holding:
 
     def _start(self) -> None:
         # The queue is a new one with each start, so that an end is for one thread alone.
-        self._end = SimpleQueue()
+        self._end, self._kept = SimpleQueue(), True
         arguments = (self._run, self._hold, self._end)
         threading.Thread(target=_renew, args=arguments, name="turnstore-lease", daemon=True).start()
 
@@ -115,6 +117,7 @@ class AsyncHolding:
         self._hold = hold
         self._end: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._kept = False
 
     def keep(self, turn: object) -> None:
         """Renew the lease from now on, until it is released or the turn is collected."""
@@ -123,14 +126,13 @@ class AsyncHolding:
 
     async def release(self) -> None:
         """Give the lease back; where the server has failed, in the background."""
-        if self._hold.over:
-            pass
-        elif self._hold.unreachable:
-            self._start()
-        else:
+        if not self._hold.unreachable:
             with suppress(ClosedError):
                 await _io.unbroken(self._run(self._hold.release()))
+        elif not self._kept and not self._hold.over:
+            self._start()
         self.let_go()
+        self._kept = False
 
     def let_go(self) -> None:
         """Have the background give it back: sends nothing itself, and so fits a finaliser."""
@@ -139,7 +141,7 @@ class AsyncHolding:
                 self._loop.call_soon_threadsafe(self._end.set)
 
     def _start(self) -> None:
-        self._end = asyncio.Event()
+        self._end, self._kept = asyncio.Event(), True
         self._loop = asyncio.get_running_loop()
         task = asyncio.create_task(_arenew(self._run, self._hold, self._end))
         _TASKS.add(task)

@@ -93,6 +93,8 @@ def run(client: Client, flow: Flow[R]) -> R:
 
 async def arun(client: AsyncClient, flow: Flow[R]) -> R:
     """Run a flow to its end and give back its result."""
+    task = asyncio.current_task()
+    cancelled = task.cancelling() if task else 0
     try:
         step = next(flow)
         while True:
@@ -101,6 +103,10 @@ async def arun(client: AsyncClient, flow: Flow[R]) -> R:
             except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
                 step = flow.throw(error)
             else:
+                if task and task.cancelling() > cancelled:
+                    # redis-py waits with asyncio.wait_for, which swallows a cancellation in
+                    # Python 3.11 where it comes just as the command was sent.
+                    raise asyncio.CancelledError
                 step = flow.send(reply)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any

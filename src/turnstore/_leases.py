@@ -179,8 +179,9 @@ class Hold:
             self.trouble = error
             log.warning("a lease was not renewed, and is tried again: %s", error)
             return True
-        self.trouble = None
-        if not held and not self.over:
+        if held:
+            self.trouble = None
+        elif not self.over:
             log.warning("the lease of %s is lost; the turn will not be saved", self._keys)
         return bool(held)
 

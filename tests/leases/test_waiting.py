@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.leases.helping import said
 from tests.store.talk import texts
 from tests.waiting import wait_until_async
 from turnstore import Lease, LeaseError, LeaseQueueFullError, LeaseTimeoutError, TurnstoreError
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
     from turnstore import AsyncConversation, AsyncStore
 
 pytestmark = pytest.mark.one_setup
-
-PATIENT = Lease(wait=timedelta(minutes=5))
-
-
-async def said(chat: AsyncConversation, text: str, lease: Lease = PATIENT) -> list[str]:
-    """Take a turn; give what it saw."""
-    async with chat.turn(text, on_conflict="serialize", lease=lease) as turn:
-        turn.reply(f"re {text}")
-        return texts(turn.history)
 
 
 async def test_a_turn_alone(chat: AsyncConversation, queue: Queue) -> None:
