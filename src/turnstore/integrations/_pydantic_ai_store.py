@@ -118,7 +118,7 @@ class ConversationStore(theirs.ConversationStore):
         saved = {"conversation_id": target}
         # The index first: what is listed and not there is left out by reading.
         listing = [index.append(saved, format=_INDEX) for index in self._indexes(record.scope)]
-        newest, *_ = await gather(self._expected(target, expected_revision), *listing)
+        newest, _ = await gather(self._expected(target, expected_revision), gather(*listing))
         revision = newest.revision
         source = getattr(record.head_id, "conversation", target)
         try:
