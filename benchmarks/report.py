@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-BEGIN = "<!-- benchmarks: drawn by `python benchmarks/run.py table --write README.md` -->"
+BEGIN = "<!-- benchmarks: drawn by `python benchmarks/run.py table --write` -->"
 END = "<!-- /benchmarks -->"
 _LENGTHS = {"append": (10, 1_000, 10_000), "read": (100, 1_000, 10_000), "turn": (200, 2_000)}
 OURS = "turnstore"
@@ -282,10 +282,10 @@ def _failures(result: dict[str, Any]) -> list[str]:
     return ["Not measured:", "", *lines] if lines else []
 
 
-def replace(page: str, text: str) -> str:
+def replace(page: str, text: str, begin: str = BEGIN, end: str = END) -> str:
     """The page with the tables between its marks."""
-    before, found, rest = page.partition(BEGIN)
-    _, closed, after = rest.partition(END)
+    before, found, rest = page.partition(begin)
+    _, closed, after = rest.partition(end)
     if not found or not closed:
-        raise ValueError(f"the page lacks the marks {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+        raise ValueError(f"the page lacks the marks {begin} and {end}")
+    return f"{before}{begin}\n{text}\n{end}{after}"

@@ -22,6 +22,7 @@ from typing import Any
 import mix
 import peers_setup
 import report
+import report_brief
 import report_context
 
 HERE = Path(__file__).parent
@@ -106,13 +107,15 @@ def of_context() -> list[dict[str, Any]]:
 
 def table(options: argparse.Namespace) -> int:
     """Print the tables, or write them between the marks of files, or compare them with these."""
-    text = report.tables(json.loads((options.results or newest()).read_text()))
+    result = json.loads((options.results or newest()).read_text())
+    text = report.tables(result)
     if not options.write and not options.check:
         print(text)
     status = 0
     for path in options.write or options.check or ():
         page = path.read_text()
         drawn = report.replace(page, text) if report.BEGIN in page else page
+        drawn = report_brief.replace(drawn, report_brief.tables(result))
         drawn = report_context.replace(drawn, of_context())
         if options.write:
             path.write_text(drawn)
