@@ -7,6 +7,7 @@ python tests/checks/reference.py --write    writes them
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import re
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import turnstore
-from turnstore import _element, _keys, _scripts, cli, errors, server, testing
+from turnstore import _element, _keys, _scripts, cli, context, errors, server, testing
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "reference"
@@ -35,12 +36,59 @@ _ORDER = {
     "How much is read": ["Window"],
     "What is answered": ["Appended", "History", "Turn", "TurnPage", "Stat"],
 }
+_CONTEXT = [
+    "Context",
+    "Summary",
+    "Topics",
+    "Boundary",
+    "Retrieval",
+    "Source",
+    "Query",
+    "Rewrite",
+    "Entities",
+    "simple_entities",
+    "TokenCounter",
+    "Processor",
+]
+# The modules of frameworks: the extra each needs, its guide, and its classes with their files.
+# They are read and not imported, since the frameworks may not be here.
+INTEGRATIONS = {
+    "openai_agents": ("agents", "openai-agents", {"AgentsSession": "openai_agents"}),
+    "langchain": (
+        "langchain",
+        "langchain",
+        {"MemoryMiddleware": "langchain", "ChatHistory": "_langchain_history"},
+    ),
+    "pydantic_ai": (
+        "pydantic-ai",
+        "pydantic-ai",
+        {"Memory": "pydantic_ai", "ConversationStore": "_pydantic_ai_store"},
+    ),
+    "agent_framework": (
+        "agent-framework",
+        "agent-framework",
+        {"HistoryProvider": "agent_framework"},
+    ),
+    "llama_index": ("llama-index", "llama-index", {"ChatStore": "llama_index"}),
+}
+# Public names among turnstore's own modules, and nobody else's.
+INTERNAL = {
+    "Context.prepare",
+    "History.elements",
+    "History.has_pieces",
+    "History.pieces",
+    "Retrieval.ask",
+    "Summary.carried",
+    "Summary.question",
+    "Window.dropped",
+}
 
 
 def api() -> str:
-    """The page of what is imported from turnstore."""
+    """The page of what users import."""
     about = (
-        "Everything on this page is imported from `turnstore`. `AsyncStore`, `AsyncConversation` "
+        "What stands before [Contexts](#contexts) is imported from `turnstore`, the rest from the "
+        "module that its section names. `AsyncStore`, `AsyncConversation` "
         "and `AsyncPendingTurn` have the same names and signatures as `Store`, `Conversation` and "
         "`PendingTurn`; what sends a command is awaited, and a `with` is an `async with`. "
         "[Errors](errors.md) have a page of their own.\n\n"
@@ -53,13 +101,36 @@ def api() -> str:
         for name in names:
             thing = getattr(turnstore, name)
             lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
-    lines += ["", "## For tests", "", "`turnstore.testing` and `turnstore.server`."]
-    for module in (testing, server):
-        for name in module.__all__:
-            thing = getattr(module, name)
-            if inspect.isclass(thing):
-                lines += _class(thing, f"{module.__name__}.{name}")
-    return "\n".join(lines) + "\n"
+    lines += ["", "## Contexts", "", "Imported from `turnstore.context`. The guides: "]
+    lines[-1] += "[limit the context](../guides/limit-context.md), "
+    lines[-1] += "[summaries](../guides/summaries.md), [topics](../guides/topics.md), "
+    lines[-1] += "[retrieval](../guides/retrieval.md). `FRAME`, `REWRITE_PROMPT`, "
+    lines[-1] += "`SUMMARY_HEADING` and `SUMMARY_PROMPT` are the default texts."
+    for name in _CONTEXT:
+        thing = getattr(context, name)
+        lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
+    lines += ["", "## A model server for tests", "", "Imported from `turnstore.testing`."]
+    for name in testing.__all__:
+        lines += _class(getattr(testing, name), name)
+    lines += ["", "## An embedded server", "", "Imported from `turnstore.server`."]
+    for name in server.__all__:
+        thing = getattr(server, name)
+        lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
+    return "\n".join([*lines, "", *_integrations()]).rstrip("\n") + "\n"
+
+
+def _integrations() -> list[str]:
+    lines = ["## Frameworks", "", "Each has a module of its own, and needs the extra named there."]
+    for module, (extra, guide, classes) in INTEGRATIONS.items():
+        for name, file in classes.items():
+            path = ROOT / f"src/turnstore/integrations/{file}.py"
+            parsed = ast.parse(path.read_text())
+            found = next(one for one in parsed.body if getattr(one, "name", "") == name)
+            assert isinstance(found, ast.ClassDef)
+            lines += ["", f"### {name}", "", f"From `turnstore.integrations.{module}`, extra "]
+            lines[-1] += f"`{extra}`. [Guide](../guides/clients/{guide}.md)."
+            lines += ["", *_sections(ast.get_docstring(found) or "")]
+    return lines
 
 
 def error_page() -> str:
@@ -145,7 +216,7 @@ def _class(thing: type, name: str) -> list[str]:
         lines += ["", "**Attributes**", "", *attributes]
     members = {name: value for one in (thing, *bases) for name, value in vars(one).items()}
     for member, value in members.items():
-        if member.startswith("_"):
+        if member.startswith("_") or f"{short}.{member}" in INTERNAL:
             continue
         plain = value.__func__ if isinstance(value, classmethod | staticmethod) else value
         if isinstance(value, property):
@@ -168,7 +239,23 @@ def _attributes(thing: type) -> list[str]:
 
 
 # What a user makes; the others are answered.
-_CONSTRUCTED = {"Store", "Window", "EmbeddedServer", "ModelServer", "Reply", "ToolCall"}
+_CONSTRUCTED = {
+    "Context",
+    "EmbeddedServer",
+    "Entities",
+    "Lease",
+    "ModelServer",
+    "Processor",
+    "Reply",
+    "Retrieval",
+    "Rewrite",
+    "Store",
+    "Summary",
+    "TokenCounter",
+    "ToolCall",
+    "Topics",
+    "Window",
+}
 
 
 def _signature(thing: Any, name: str) -> list[str]:
@@ -199,6 +286,11 @@ def _signature(thing: Any, name: str) -> list[str]:
 
 
 def _default(value: Any) -> str:
+    if inspect.isfunction(value):
+        return "…" if value.__name__.startswith("_") else value.__name__
+    for name in context.__all__:  # a text that has a name is shown by it
+        if isinstance(value, str) and getattr(context, name) == value:
+            return name
     return "…" if "factory" in repr(value) else repr(value).replace("datetime.", "")
 
 
@@ -208,17 +300,22 @@ def _type(annotation: Any) -> str:
 
 
 def _docstring(thing: Any) -> list[str]:
+    return _sections(inspect.cleandoc(thing.__doc__ or ""))
+
+
+def _sections(docstring: str) -> list[str]:
     """A docstring in Markdown: its sections become headings, its arguments a list."""
     lines: list[str] = []
     section, body = "", list[str]()
-    for line in [*inspect.cleandoc(thing.__doc__ or "").split("\n"), "End:"]:
+    for line in [*docstring.split("\n"), "End:"]:
         title = _SECTION.match(line)
-        if not title:
+        prose = bool(section and line) and not line.startswith(" ")  # it ends a section, too
+        if not title and not prose:
             body.append(line)
             continue
         text = inspect.cleandoc("\n".join(body)).split("\n") if section else body
         lines += _section(section, text)
-        section, body = title[1], []
+        section, body = (title[1], []) if title else ("", [line])
     while lines and not lines[-1]:
         lines.pop()
     return lines

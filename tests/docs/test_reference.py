@@ -6,6 +6,7 @@ from pathlib import Path
 import turnstore
 from tests.checks import reference
 from tests.docs.running import pages
+from turnstore import context, server, testing
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,3 +31,25 @@ def test_every_public_class_is_in_it() -> None:
         name for name in set(turnstore.__all__) - twins - aliases if f"## {name}\n" not in page
     ]
     assert missing == []
+
+
+def test_what_other_modules_offer_is_in_it() -> None:
+    page = reference.api()
+    texts = {name for name in context.__all__ if name.isupper()}
+    names = {name for module in (context, server, testing) for name in module.__all__} - texts
+    names |= {name for _, _, classes in reference.INTEGRATIONS.values() for name in classes}
+    assert {name for name in names if f"### {name}\n" not in page} == set()
+    assert {text for text in texts if f"`{text}`" not in page} == set()
+
+
+def test_every_framework_is_in_it() -> None:
+    files = (ROOT / "src/turnstore/integrations").glob("[a-z]*.py")
+    assert {file.stem for file in files} == reference.INTEGRATIONS.keys()
+
+
+def test_what_is_for_turnstore_alone_is_not_in_it() -> None:
+    page = reference.api()
+    for name in reference.INTERNAL:
+        owner, member = name.split(".")
+        assert hasattr(getattr(turnstore, owner, None) or getattr(context, owner), member)
+        assert f"### {name}\n" not in page
