@@ -1,4 +1,4 @@
-"""Everything that turnstore raises, apart from ValueError and TypeError.
+"""The errors that turnstore raises on its own account.
 
 ::
 
@@ -23,9 +23,12 @@
         ├── UnsupportedError    the server lacks a command that is needed
         └── ScriptError         one of our Lua scripts failed: a bug of ours
 
-Wrong arguments are `ValueError` or `TypeError`, raised before anything is sent. Every
-message says what was asked, of which key, what was written, and what to do. The error
-of redis-py is the `__cause__`.
+Wrong arguments are `ValueError` or `TypeError`, raised before anything is sent. A missing
+extra is an `ImportError`, and a turn that is used out of order a `RuntimeError`. What
+the SDK of a wrapped client raises passes through as it is.
+
+Where an operation fails, the message names it and its key, and says what was written as
+far as that is known. Where redis-py raised, its error is the `__cause__`.
 """
 
 from __future__ import annotations
