@@ -46,10 +46,11 @@ def derive(
     """
     is_async = iscoroutinefunction(getattr(remembering, "request", None))
     if isinstance(conversation, AsyncConversation) != is_async:
-        needed, other = ("AsyncStore", "sync") if is_async else ("Store", "async")
+        name, sdk = type(client).__name__, remembering.__module__.rpartition(".")[2]
+        needed, other = ("AsyncStore", name[5:]) if is_async else ("Store", f"Async{name}")
         raise TypeError(
-            f"{type(client).__name__} needs a conversation of {needed}; "
-            f"wrap it there, or give this conversation the {other} client of the SDK"
+            f"{name} needs a conversation of {needed}; "
+            f"wrap it there, or give this conversation {sdk}.{other}"
         )
     if isinstance(client, remembering):
         raise TypeError("this client has a memory already; wrap the client that it was made from")

@@ -8,8 +8,9 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from turnstore.clients._calling import Answer
 from turnstore.clients._deltas import Json, as_dict, dicts, is_dict, is_list
 from turnstore.clients._folding import ChatFolding, ResponseFolding
 
@@ -30,20 +31,6 @@ _FAILED: Final = frozenset(
 _PARSED: Final = ("parsed", "parsed_arguments")
 
 _warned: set[str] = set()
-
-
-class Answer(NamedTuple):
-    """What a reply leaves in the memory.
-
-    Attributes:
-        messages: The model's messages.
-        meta: What is known of them: model, finish reason, usage, response id.
-        unfit: Why the reply must not be stored; empty if it may.
-    """
-
-    messages: list[Json]
-    meta: Json
-    unfit: str
 
 
 class Endpoint(ABC):

@@ -1,9 +1,7 @@
-"""One call of a client with a memory, from the caller's options to what is stored."""
+"""One call of OpenAI's client with a memory, from the caller's options to what is sent."""
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -11,15 +9,14 @@ from openai import BaseModel
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-from turnstore.clients._deltas import Json, as_dict, is_dict, is_list
+from turnstore.clients import _calling
 from turnstore.clients._endpoints import ENDPOINTS
-from turnstore.errors import SaveError
 
 if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
 
+    from turnstore.clients._deltas import Json
     from turnstore.clients._endpoints import Endpoint
-    from turnstore.turn import AsyncPendingTurn, PendingTurn
 
 # How the SDK asks itself for the raw response; what `with_raw_response` sets.
 _RAW: Final = "X-Stainless-Raw-Response"
@@ -27,8 +24,6 @@ _MODELS: Final[dict[str, type[BaseModel]]] = {
     "openai.chat": ChatCompletion,
     "openai.responses": Response,
 }
-
-_log = logging.getLogger("turnstore")
 
 
 def call_of(options: FinalRequestOptions, *, stream: bool) -> Call | None:
@@ -44,15 +39,8 @@ def call_of(options: FinalRequestOptions, *, stream: bool) -> Call | None:
     return None if endpoint is None else Call(endpoint, options, stream=stream)
 
 
-class Call:
-    """One call.
-
-    Attributes:
-        given: The messages that the caller gave.
-        format: Their format.
-        raw: How the caller asked for the raw response: "" if not, `true` as by
-            `with_raw_response`, `stream` as by `with_streaming_response`.
-    """
+class Call(_calling.Call):
+    """One call; `raw` is `true` as by `with_raw_response`, `stream` as by the other."""
 
     def __init__(self, endpoint: Endpoint, options: FinalRequestOptions, *, stream: bool) -> None:
         body = options.json_data
@@ -66,10 +54,14 @@ class Call:
         headers: Any = options.headers or {}  # false also if they were not given
         self._headers: dict[str, Any] = dict(headers)
         raw = next((v for k, v in self._headers.items() if k.lower() == _RAW.lower()), "")
-        self.raw = str(raw or "")
-        self.format = endpoint.format
-        self._folding = endpoint.folding()
-        self.given = endpoint.given({**self._body, **self._extra})
+        super().__init__(
+            endpoint.given({**self._body, **self._extra}),
+            format=endpoint.format,
+            read=endpoint.read,
+            folding=endpoint.folding(),
+            model=_MODELS[endpoint.format].construct,
+            raw=str(raw or ""),
+        )
 
     def sending(self, messages: list[Json]) -> FinalRequestOptions:
         """The options for the provider, with these messages in place of the caller's.
@@ -87,61 +79,3 @@ class Call:
                 "headers": headers,
             }
         )
-
-    def see(self, data: str) -> None:
-        """Take the data of the next event of a stream."""
-        try:
-            event = json.loads(data)
-        except (ValueError, RecursionError):  # `[DONE]`; anything else the SDK will complain of
-            return
-        self._folding.add(as_dict(event))
-
-    def keep_stream(self, turn: PendingTurn | AsyncPendingTurn) -> None:
-        """Give a turn the reply that the stream made."""
-        if not self._folding.complete:
-            _log.warning(
-                "not saved: the stream ended, and the provider did not say it was complete"
-            )
-            return
-        reply = self._folding.reply()
-        self._keep(turn, reply, _MODELS[self.format].construct(**reply))
-
-    def keep_content(
-        self, turn: PendingTurn | AsyncPendingTurn, content: bytes, answer: object
-    ) -> None:
-        """Give a turn the reply in the body of an HTTP response; `answer` is the SDK's object."""
-        try:
-            reply = json.loads(content)
-        except (ValueError, RecursionError):
-            reply = None
-        self._keep(turn, as_dict(reply), answer)
-
-    def _keep(self, turn: PendingTurn | AsyncPendingTurn, reply: Json, answer: object) -> None:
-        messages, meta, unfit = self._endpoint.read(reply)
-        if unfit:
-            _log.warning("not saved: %s", unfit)
-            return
-        turn.meta.update(meta)
-        try:
-            turn.reply(messages, answer=answer)
-        except ValueError as error:
-            raise SaveError(
-                f"the model answered, but its answer cannot be stored: {error}",
-                reply=answer,
-                turn=turn,
-            ) from error
-
-
-def mended(value: Any) -> Any:
-    """Replace lone surrogates, which JSON can say and UTF-8 cannot; the SDK writes UTF-8.
-
-    What is stored keeps them: so one half of a character that a model once answered does not end
-    the conversation.
-    """
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if is_list(value):
-        return [mended(item) for item in value]
-    if is_dict(value):
-        return {mended(key): mended(item) for key, item in value.items()}
-    return value
