@@ -6,12 +6,13 @@ its type, is an error here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal, assert_type
 
 import redis
 import redis.asyncio
+from anthropic import Anthropic
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import (
     ChatCompletion,
@@ -43,6 +44,7 @@ from turnstore import (
     TurnstoreError,
     UnavailableError,
     Window,
+    remember,
 )
 
 
@@ -176,6 +178,37 @@ def a_turn(chat: Conversation, completion: ChatCompletion, client: OpenAI) -> No
 
 def an_async_client_keeps_its_type(chat: AsyncConversation, client: AsyncOpenAI) -> None:
     assert_type(chat.wrap(client, window=Window(turns=5)), AsyncOpenAI)
+
+
+def another_sdk_keeps_its_type(chat: Conversation, client: Anthropic) -> None:
+    assert_type(chat.wrap(client), Anthropic)
+
+
+def functions_keep_their_types(chat: Conversation, other: AsyncConversation) -> None:
+    @remember
+    def ask(messages: list[Message], model: str, *, loud: bool = False) -> str:
+        return f"{len(messages)}{model}{loud}"
+
+    @remember
+    async def async_ask(messages: list[Message]) -> bytes:
+        return bytes(len(messages))
+
+    @remember
+    async def words(messages: list[Message]) -> AsyncIterator[str]:
+        yield str(len(messages))
+
+    @remember(on_conflict="reject")
+    def pieces(messages: list[Message]) -> Iterator[str]:
+        yield str(len(messages))
+
+    assert_type(ask(chat, "Hi", "m", loud=True), str)
+    said = async_ask(other, [{"role": "user", "content": "Hi"}])
+    assert_type(said, Coroutine[Any, Any, bytes])
+    assert_type(words(other, "Hi"), AsyncIterator[str])
+    assert_type(pieces(chat, "Hi"), Iterator[str])
+    ask(chat, "Hi", 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ask(other, "Hi", "m")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ask(chat, "Hi")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
 def errors(do: Callable[[], None]) -> None:
