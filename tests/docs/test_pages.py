@@ -47,7 +47,7 @@ def test_its_code_runs(
 ) -> None:
     request.getfixturevalue("model_server")
     monkeypatch.setenv("REDIS_URL", redis_url)
-    monkeypatch.setattr(sys, "argv", ["chat.py", "What is", "my name?"])
+    monkeypatch.setattr(sys, "argv", ["chat.py", "What is my name?"])
     monkeypatch.setattr(signal, "pause", _ctrl_c)
     addresses = {"redis://localhost:6379": redis_url}
     if page.name == "cluster-and-sentinel.md":
