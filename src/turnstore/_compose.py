@@ -15,11 +15,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from . import _json
 from .errors import FormatError
 from .messages import Format, Message, format_named
 from .results import History
 
-__all__ = ["Plan", "compose"]
+__all__ = ["Plan", "compose", "without_known"]
+
+
+# Whose messages of text are nothing but that; a tool's, for one, answers a call.
+_SPEAKERS = frozenset(("user", "assistant", "system", "developer"))
 
 
 class Plan(NamedTuple):
@@ -59,18 +64,7 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
         FormatError: A stored turn has another format, and is not to be sent as text.
         ValueError: The request answers a tool call that no stored turn waits for.
     """
-    leading = 0
-    while leading < len(request) and rules.is_instruction(request[leading]):
-        leading += 1
-    instructions, rest = request[:leading], request[leading:]
-    spoken = [message for message in rest if not rules.is_instruction(message)]
-    known = _overlap(history, spoken, rules)
-    new = spoken[known:]
-    if known:
-        # From the first new message on, with the instructions that stand between.
-        first = (i for i, message in enumerate(rest) if new and message is new[0])
-        rest = rest[next(first, len(rest)) :]
-
+    instructions, rest, new = _split(history, request, rules)
     groups = _groups(history if shown is None else shown, rules, on_other_format)
     answered = _answered_from_outside(new, rules)
     continued: _Group | None = None
@@ -97,9 +91,35 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
         elif group is continued or group.complete:
             past += map(rules.outgoing, group.messages)
     context = [rules.context(injected)] if injected else []
+    # What is stored is a copy: clients may change the messages that they are sent.
+    kept = [_json.plain(message) for message in new]
     return Plan(
-        instructions + context + past + rest, new, continued.messages if continued else None
+        instructions + context + past + rest, kept, continued.messages if continued else None
     )
+
+
+def without_known(history: History, request: list[Message], rules: Format) -> list[Message]:
+    """Leave out of a request what a history ends with; see `_overlap`."""
+    instructions, rest, _ = _split(history, request, rules)
+    return instructions + rest
+
+
+def _split(
+    history: History, request: list[Message], rules: Format
+) -> tuple[list[Message], list[Message], list[Message]]:
+    """Give the leading instructions, what is to be sent after the history, and what is new."""
+    leading = 0
+    while leading < len(request) and rules.is_instruction(request[leading]):
+        leading += 1
+    instructions, rest = request[:leading], request[leading:]
+    spoken = [message for message in rest if not rules.is_instruction(message)]
+    known = _overlap(history, spoken, rules)
+    new = spoken[known:]
+    if known:
+        # From the first new message on, with the instructions that stand between.
+        first = (i for i, message in enumerate(rest) if new and message is new[0])
+        rest = rest[next(first, len(rest)) :]
+    return instructions, rest, new
 
 
 @dataclass(slots=True)
@@ -154,7 +174,11 @@ def _groups(history: History, rules: Format, on_other_format: str) -> list[_Grou
 
 def _is_plain(message: Message) -> bool:
     """Tell whether there is nothing in it but who says what: no call, no result, no null."""
-    return len(message) == 2 and type(message.get("content")) is str  # noqa: PLR2004 - as said
+    return (
+        len(message) == 2  # noqa: PLR2004 - as said
+        and type(message.get("content")) is str
+        and message.get("role") in _SPEAKERS
+    )
 
 
 def _continues(group: _Group, messages: list[Message], rules: Format) -> bool:
@@ -201,11 +225,10 @@ def _overlap(history: History, spoken: list[Message], rules: Format) -> int:
     """
     resumed = rules.resumes and spoken and rules.is_reply(spoken[-1])
     for known in range(len(spoken) if resumed else len(spoken) - 1, 0, -1):
-        depth = min(known, len(history))
-        if not depth or (known > depth and not history.has_older):
-            continue
-        sent = spoken[known - depth : known]
-        pairs = zip(history[-depth:], sent, strict=True)
+        if known > len(history):
+            continue  # what is not there to be compared is not taken for known
+        sent = spoken[:known]
+        pairs = zip(history[-known:], sent, strict=True)
         if any(map(rules.is_reply, sent)) and all(_same(*pair, rules) for pair in pairs):
             return known
     return 0
@@ -215,10 +238,12 @@ def _same(stored: Message, sent: Message, rules: Format) -> bool:
     if stored == sent:
         return True
     calls = rules.calls(stored)
-    if calls or not rules.is_reply(stored):
-        return bool(calls) and calls == rules.calls(sent)
-    # The model's message as the caller rebuilt it: it may lack fields, not contradict them.
+    if calls:
+        return calls == rules.calls(sent)
     whole, part = _bare(rules.comparable(stored)), _bare(rules.comparable(sent))
+    if not rules.is_reply(stored):
+        return bool(whole == part)
+    # The model's message as the caller rebuilt it: it may lack fields, not contradict them.
     return (
         whole.get("content") == part.get("content")
         and part.keys() <= whole.keys()
@@ -227,7 +252,7 @@ def _same(stored: Message, sent: Message, rules: Format) -> bool:
 
 
 def _bare(value: Any) -> Any:
-    """Leave out what says nothing: null and empty lists and objects."""
+    """Leave out what says nothing: null, and empty texts, lists and objects."""
     if isinstance(value, dict):
-        return {name: _bare(item) for name, item in value.items() if item not in (None, [], {})}
+        return {name: _bare(item) for name, item in value.items() if item not in (None, "", [], {})}
     return [_bare(item) for item in value] if isinstance(value, list) else value

@@ -43,6 +43,7 @@ __all__ = [
     "head_tokens_before",
     "is_head",
     "messages_of",
+    "named",
     "parse",
 ]
 
@@ -85,6 +86,11 @@ class Payload(NamedTuple):
 
     codec: str
     data: bytes
+
+
+def named(row: Row) -> Element:
+    """Give the fields of an element their names, and a meta of its own where it has none."""
+    return Element(*(row if len(row) == len(Element._fields) else [*row, {}]))
 
 
 def encode(messages: list[dict[str, Any]], meta: dict[str, Any]) -> Payload:

@@ -18,7 +18,7 @@ from ._calls import Call, Flow
 from ._element import Element, Row
 from ._keys import Keys
 from ._windowing import Counter, Density, start_of
-from .errors import ConflictError, CorruptTurnError, FormatError
+from .errors import ConflictError, CorruptTurnError, FormatError, UnavailableError
 from .results import EMPTY, Appended, History, Stat, Turn, TurnPage, time_of, turns_of
 from .window import Window
 
@@ -88,7 +88,11 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
         "lease": lease,
     }
     read = _read_appended if draft.message_count else _read_unchanged
-    appended: Appended = yield script_call("append", keys, values, read, expected=expected)
+    try:
+        appended: Appended = yield script_call("append", keys, values, read, expected=expected)
+    except UnavailableError as error:
+        error.turn_id = draft.turn_id  # so that it can be repeated as the same turn
+        raise
     return appended
 
 
@@ -198,12 +202,15 @@ def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int) -> Flow[int]
             raise CorruptTurnError(msg)
         msg = f"fork of {source}: turn {upto} is not held any more; nothing was written"
         raise ValueError(msg)
+    if upto is not None and elements and elements[-1].turn != upto:
+        msg = f"fork of {source}: there is no turn {upto} yet; nothing was written"
+        raise ValueError(msg)
     if not elements:
         # Nothing to write, but the caller is to get what was asked for: a copy of nothing.
-        there: Found = yield page_call(target, 0, 1, "fork onto")
+        there: Found = yield page_call(target, 0, 1, "fork to")
         if there.revision != EMPTY:
             msg = (
-                f"fork onto {target}: the source holds nothing to copy, and the target is at "
+                f"fork to {target}: the source holds nothing to copy, and the target is at "
                 f"revision {there.revision}; nothing was written"
             )
             raise ConflictError(msg, expected=EMPTY, actual=there.revision)
@@ -216,7 +223,7 @@ def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int) -> Flow[int]
     head = " ".join(["head 1", *map(str, (*totals, *before, len(ids))), *ids])
     values = {"ttl_ms": ttl_ms, "head": head, "first": found.raws[0]}
     yield script_call(
-        "seed", target, values, int, expected=EMPTY, further=found.raws[1:], operation="fork onto"
+        "seed", target, values, int, expected=EMPTY, further=found.raws[1:], operation="fork to"
     )
     return last.turn - first.turn + 1
 

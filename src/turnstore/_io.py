@@ -119,14 +119,19 @@ async def unbroken(work: Awaitable[R]) -> R:
     the log alone, since the caller asked for an end and not for a result.
     """
     task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if not task.cancelled():
-            await asyncio.wait({task})
-            if not task.cancelled() and task.exception() is not None:
-                log.warning("cancelled during a save, which failed: %s", task.exception())
-        raise
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})  # does not pass a cancellation on to the task
+        except asyncio.CancelledError as error:
+            if task.cancelled():  # by the end of the event loop, which waits for nothing
+                raise
+            cancelled = error
+    if cancelled is None:
+        return await task
+    if not task.cancelled() and task.exception() is not None:
+        log.warning("cancelled during a save, which failed: %s", task.exception())
+    raise cancelled
 
 
 def _send(client: Client, call: Call) -> Any:
@@ -308,7 +313,10 @@ def _refused_by_script(what: str, text: str, call: Call) -> TurnstoreError | Non
     code, _, detail = text.partition(" ")
     if code == "CONFLICT":
         wanted = "a turn to continue" if call.expected is None else f"revision {call.expected}"
-        msg = f"{what}: expected {wanted}, found revision {detail}; nothing was written"
+        msg = (
+            f"{what}: expected {wanted}, found revision {detail}; nothing was written. Read "
+            "what is there now, and decide anew"
+        )
         return ConflictError(msg, expected=call.expected, actual=detail)
     if code == "LOST":
         msg = f"{what}: its lease ran out, and others may have begun since; nothing was written"
@@ -327,7 +335,9 @@ def _refused_by_script(what: str, text: str, call: Call) -> TurnstoreError | Non
 def _refused_by_server(what: str, text: str) -> ServerError | None:
     for pattern, kind, meaning in _REFUSALS:
         if re.search(pattern, text):
-            return kind(f"{what}: {meaning}. The server said: {text}")
+            # An earlier sending by redis-py, whose answer was lost, may have been carried out.
+            said = meaning.replace("nothing was written", "nothing was written by this sending")
+            return kind(f"{what}: {said}. The server said: {text}")
     return None
 
 
@@ -378,6 +388,7 @@ def connect(url: str, *, is_cluster: bool) -> Client:
         ValueError: The URL is not one of redis-py's.
         UnavailableError: No node of the cluster answered.
     """
+    check_url(url)
     if not is_cluster:
         backoff = ExponentialBackoff(cap=_BACKOFF_CAP, base=_BACKOFF_BASE)
         return redis.Redis.from_url(url, retry=Retry(backoff, _RETRIES))
@@ -390,10 +401,22 @@ def connect(url: str, *, is_cluster: bool) -> Client:
 
 def aconnect(url: str, *, is_cluster: bool) -> AsyncClient:
     """Make an asyncio client from a URL; see `connect`."""
+    check_url(url)
     if is_cluster:
         return redis.asyncio.RedisCluster.from_url(url)
     backoff = ExponentialBackoff(cap=_BACKOFF_CAP, base=_BACKOFF_BASE)
     return redis.asyncio.Redis.from_url(url, retry=AsyncRetry(backoff, _RETRIES))
+
+
+def check_url(url: str) -> None:
+    """Refuse what is no URL, such as an environment variable that is not set.
+
+    Raises:
+        TypeError: It is not text.
+    """
+    if not isinstance(url, str):
+        msg = f"url is text, as in redis://localhost:6379; not {type(url).__name__}"
+        raise TypeError(msg)
 
 
 def check_client(client: Any, *, asynchronous: bool) -> None:

@@ -248,8 +248,8 @@ class Place:
 
     def turns(self, limit_: int, before: int | None) -> Flow[TurnPage]:
         """Read a page of turns."""
-        limit("turns({})", required("limit", limit_))
-        limit("turns(before={})", before)
+        ordinal("turns({})", limit_)
+        ordinal("turns(before={})", before, optional=True)
         return _history.page(self.keys, limit_, before)
 
     def trim(self, messages: int | None, turns: int | None) -> Flow[int]:
@@ -259,8 +259,11 @@ class Place:
             raise TypeError(msg)
         # 0 is the one limit that keeps no turn; `window.limit` has no word for it.
         nothing = [type(kept) is int and kept == 0 for kept in (messages, turns)]
-        limit("trim({})", None if nothing[0] else messages)
-        limit("trim(turns={})", None if nothing[1] else turns)
+        for what, kept, none in (
+            ("trim({})", messages, nothing[0]),
+            ("trim(turns={})", turns, nothing[1]),
+        ):
+            ordinal(what, 1 if none else kept, optional=True, least=0)
         if any(nothing):
             return _history.clear(self.keys)
         return _history.trim(self.keys, messages or 0, turns or 0)
@@ -275,12 +278,12 @@ class Place:
 
     def rewind(self, turns: int, expected_revision: str | None) -> Flow[list[Turn]]:
         """Undo the newest turns."""
-        limit("rewind({})", required("turns", turns))
+        ordinal("rewind({})", turns)
         return _history.rewind(self.keys, turns, check_revision(expected_revision))
 
     def fork(self, target: Place, upto: int | None) -> Flow[int]:
         """Copy to another place."""
-        limit("fork(upto={})", upto)
+        ordinal("fork(upto={})", upto, optional=True)
         if target.keys == self.keys:
             msg = "a conversation cannot be forked onto itself; give another id"
             raise ValueError(msg)
@@ -347,12 +350,21 @@ def check_revision(revision: str | None) -> str | None:
     return revision
 
 
-def required(name: str, value: int) -> int:
-    """Refuse None where `window.limit` would take it for no limit."""
-    if value is None:
-        msg = f"{name} is a whole number, not None"
+def ordinal(what: str, value: int | None, *, optional: bool = False, least: int = 1) -> None:
+    """Check a number that counts turns or messages, or names a turn.
+
+    Raises:
+        TypeError: It is no whole number.
+        ValueError: It is below the least one.
+    """
+    if optional and value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        msg = f"{what.format(repr(value))}: a whole number is needed"
         raise TypeError(msg)
-    return value
+    if value < least:
+        msg = f"{what.format(value)}: the least is {least}"
+        raise ValueError(msg)
 
 
 def plain_meta(meta: dict[str, Any]) -> dict[str, Any]:

@@ -239,7 +239,7 @@ class Conversation:
 
         Returns:
             The undone turns, oldest first. Two rewinds at the same moment may both
-            give back, and together undo, the same ones; demand a revision to tell.
+            give back, and together undo, the same ones.
 
         Raises:
             TypeError, ValueError: `turns` is below 1.

@@ -179,11 +179,16 @@ class UnavailableError(ServerError):
     Attributes:
         outcome_unknown: True when the command may have been carried out although no
             answer arrived. An append is safe to repeat with the same turn id.
+        turn_id: The turn id of the append that failed, the caller's or a random one; None
+            where it was no append.
     """
 
-    def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:
+    def __init__(
+        self, message: str, *, outcome_unknown: bool = False, turn_id: str | None = None
+    ) -> None:
         super().__init__(message)
         self.outcome_unknown = outcome_unknown
+        self.turn_id = turn_id
 
 
 class OutOfMemoryError(ServerError):

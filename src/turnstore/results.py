@@ -83,7 +83,7 @@ class History(list[dict[str, Any]]):
     @property
     def elements(self) -> list[Element]:
         """The same messages as they are stored: by elements, with their headers."""
-        return [Element(*row) for row in self._rows]
+        return [_element.named(row) for row in self._rows]
 
     @property
     def pieces(self) -> list[tuple[int, str, list[dict[str, Any]]]]:

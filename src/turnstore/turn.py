@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from . import _io
+from . import _io, _json
 from ._calls import Flow
-from ._compose import Plan, compose
+from ._compose import Plan, compose, without_known
 from ._holding import AsyncHolding, AsyncRunner, Holding, Runner
 from ._leases import Hold
 from ._options import TurnOptions
@@ -25,6 +25,7 @@ from .errors import (
 )
 from .messages import Format, Input, Message, format_named, plain_messages
 from .results import Appended, History
+from .window import Window
 
 __all__ = ["AsyncPendingTurn", "AsyncRunner", "PendingTurn", "Runner", "TurnOptions"]
 
@@ -75,7 +76,7 @@ class _Turn:
     @property
     def messages(self) -> list[Message]:
         """What to send: instructions, history, the new messages, and the replies so far."""
-        return self._loaded()[1].send + self._replies
+        return [*self._loaded()[1].send, *map(_json.plain, self._replies)]
 
     @property
     def new(self) -> list[Message]:
@@ -157,11 +158,17 @@ class _Turn:
             self.load_error = error
 
     def _load(self) -> Flow[None]:
+        self._replies = []  # of a block that failed before
         options = self._options
         try:
             if self.load_error is not None:
                 raise self.load_error
             history = yield from self._place.read(options.context.window)
+            if history.has_older and len(self._request) > len(history):
+                # More may have been sent back than the window shows: look further.
+                more = Window(messages=2 * len(self._request))
+                stored = yield from self._place.read(more)
+                self._request = without_known(stored, self._request, self._rules)
             plan = compose(history, self._request, self._rules, options.on_other_format)
         except TurnstoreError as error:
             if options.on_load_error == "raise":

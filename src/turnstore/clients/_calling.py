@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from turnstore import _json
 from turnstore.clients._deltas import Json, as_dict, is_dict, is_list
 from turnstore.errors import SaveError
 
@@ -98,8 +99,12 @@ class Call:
                 "not saved: the stream ended, and the provider did not say it was complete"
             )
             return
-        reply = self._folding.reply()
-        self._keep(turn, reply, self._model(**reply))
+        try:
+            reply = self._folding.reply()
+            answer = self._model(**reply)
+        except Exception as error:  # whatever it is, the caller has to know
+            raise unstorable(error, None, turn) from error
+        self._keep(turn, reply, answer)
 
     def keep_content(
         self, turn: PendingTurn | AsyncPendingTurn, content: bytes, answer: object
@@ -112,11 +117,17 @@ class Call:
         self._keep(turn, as_dict(reply), answer)
 
     def _keep(self, turn: PendingTurn | AsyncPendingTurn, reply: Json, answer: object) -> None:
-        messages, meta, unfit = self._read(reply)
+        try:
+            messages, meta, unfit = self._read(reply)
+        except Exception as error:  # whatever it is, the answer must not be lost
+            raise unstorable(error, answer, turn) from error
         if unfit:
             _log.warning("not saved: %s", unfit)
             return
-        turn.meta.update(meta)
+        try:
+            turn.meta.update(_json.plain(meta))
+        except ValueError as error:
+            _log.warning("saved without its meta, which is not JSON: %s", error)
         keep(turn, messages, answer)
 
 
@@ -129,11 +140,14 @@ def keep(turn: PendingTurn | AsyncPendingTurn, reply: Any, answer: object) -> No
     try:
         turn.reply(reply, answer=answer)
     except (TypeError, ValueError) as error:
-        raise SaveError(
-            f"the model answered, but its answer cannot be stored: {error}",
-            reply=answer,
-            turn=turn,
-        ) from error
+        raise unstorable(error, answer, turn) from error
+
+
+def unstorable(error: Exception, answer: object, turn: PendingTurn | AsyncPendingTurn) -> SaveError:
+    """Say that an answer is nothing that can be stored, and carry it."""
+    return SaveError(
+        f"the model answered, but its answer cannot be stored: {error}", reply=answer, turn=turn
+    )
 
 
 def mended(value: Any) -> Any:

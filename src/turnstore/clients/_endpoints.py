@@ -103,6 +103,8 @@ class Chat(Endpoint):
             unfit = "the model refused"
         elif str(reason) in _FAILED or (reason == "length" and message.get("tool_calls")):
             unfit = f"the finish reason is {reason}"
+        if message and not message.get("role"):  # some providers leave it out
+            message = {**message, "role": "assistant"}
         return Answer([message], _meta(reply, reason), unfit)
 
 

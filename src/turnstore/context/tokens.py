@@ -30,6 +30,9 @@ log = logging.getLogger("turnstore")
 
 DEFAULT_ENCODING = "cl100k_base"
 
+# Of one message: so that no running total leaves the numbers that Lua has exactly.
+_MOST = 1_000_000_000
+
 _PER_MESSAGE = 3
 _PER_NAME = 1
 _PER_TOOL_CALL = 8
@@ -72,8 +75,11 @@ class TokenCounter:
             ValueError: The caller's function answered something that is no count.
         """
         tokens = self._count(message)
-        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
-            msg = f"the token counter {self.name} answered {tokens!r}; a count is an int from 0"
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or not 0 <= tokens <= _MOST:
+            msg = (
+                f"the token counter {self.name} answered {tokens!r}; a count is an int from 0 "
+                f"to {_MOST}"
+            )
             raise ValueError(msg)
         return tokens
 

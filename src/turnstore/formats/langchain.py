@@ -65,9 +65,15 @@ class LangChain(Format):
             return []
         data = message["data"]
         # Calls with broken arguments are sent back to the provider as calls like the others.
-        made = [*(data.get("tool_calls") or ()), *(data.get("invalid_tool_calls") or ())]
-        ids = [call["id"] for call in made if isinstance(call.get("id"), str)]
-        function = (data.get("additional_kwargs") or {}).get("function_call")
+        lists = (data.get("tool_calls"), data.get("invalid_tool_calls"))
+        made = [call for calls in lists if isinstance(calls, list) for call in calls]
+        ids = [
+            call["id"]
+            for call in made
+            if isinstance(call, dict) and isinstance(call.get("id"), str)
+        ]
+        further = data.get("additional_kwargs")
+        function = further.get("function_call") if isinstance(further, dict) else None
         if not ids and isinstance(function, dict):  # the older form, which has no id
             ids.append(f"function:{function.get('name')}")
         return ids

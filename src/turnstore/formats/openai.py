@@ -21,10 +21,12 @@ class OpenAIChat(Format):
     def calls(self, message: Message) -> list[str]:
         if message.get("role") != "assistant":
             return []
+        made = message.get("tool_calls")
+        # A call without an id has the one that its result has without one.
         ids = [
-            call["id"]
-            for call in message.get("tool_calls") or ()
-            if isinstance(call, dict) and isinstance(call.get("id"), str)
+            str(call.get("id"))
+            for call in (made if isinstance(made, list) else ())
+            if isinstance(call, dict)
         ]
         function = message.get("function_call")  # the older form, which has no id
         if isinstance(function, dict):
@@ -37,6 +39,13 @@ class OpenAIChat(Format):
         if message.get("role") == "function":
             return [f"function:{message.get('name')}"]
         return []
+
+    def comparable(self, message: Message) -> Message:
+        # Text alone is short for parts that are all text.
+        content = message.get("content")
+        if not isinstance(content, list) or not all(map(_is_text, content)):
+            return message
+        return {**message, "content": "".join(part["text"] for part in content)}
 
     def outgoing(self, message: Message) -> Message:
         # Not everything that a provider answers does it take back: OpenAI refuses null for
@@ -106,3 +115,7 @@ class OpenAIResponses(Format):
 
     def answer(self, reply: Any) -> Any:
         return getattr(reply, "output", reply)
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and type(part.get("text")) is str
