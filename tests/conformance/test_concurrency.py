@@ -1,6 +1,6 @@
 """Turns of one conversation at once, under each policy.
 
-`append` and `reject` are here; `serialize` has its place at the end.
+`tests/leases` has what a lease promises; here is that each adapter keeps to it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import pytest
 from tests.conformance.marks import ONE_SERVER
 from tests.conformance.test_failures import spoken
 from tests.conformance.views import stored
+from tests.leases.line import Queue
 from tests.waiting import wait_until_async
-from turnstore import TurnConflictError
+from turnstore import LeaseLostError, TurnConflictError
 from turnstore.testing import Reply
 
 if TYPE_CHECKING:
     from tests.conformance.driver import Driver
+    from tests.servers.running import Server
     from turnstore import AsyncConversation
 
 pytestmark = ONE_SERVER
@@ -69,4 +71,39 @@ async def test_many_at_once_on_one_memory_lose_nothing(
     assert all(answer.endswith(asked) for asked, answer in turns)
 
 
-# serialize: one owner at a time around the model call, waiters in order.
+@pytest.mark.parametrize("stream", [False, True])
+async def test_serialize_lets_the_second_wait_and_see_the_first(
+    driver: Driver, chat: AsyncConversation, server: Server, *, stream: bool
+) -> None:
+    queue = Queue(server, chat)
+    hold = threading.Event()
+    driver.script(Reply("slow one", hold=hold), Reply("quick"))
+    memory = driver.remember(chat, on_conflict="serialize")
+    first = asyncio.create_task(spoken(driver, memory, "first", stream=stream))
+    await wait_until_async(lambda: driver.asked)
+    second = asyncio.create_task(spoken(driver, memory, "second", stream=stream))
+    await wait_until_async(lambda: queue.waiting == 1)
+    assert len(driver.asked) == 1
+    hold.set()
+    assert await first == "slow one"
+    assert await second == "quick"
+    assert len(driver.asked[1]) > len(driver.asked[0])
+    assert await stored(chat) == [["first", "slow one"], ["second", "quick"]]
+    assert not queue.line.held
+
+
+async def test_serialize_after_a_lost_lease_raises_the_answer(
+    driver: Driver, chat: AsyncConversation, server: Server
+) -> None:
+    hold = threading.Event()
+    driver.script(Reply("slow one", hold=hold), Reply("quick"))
+    memory = driver.remember(chat, on_conflict="serialize")
+    slow = asyncio.create_task(spoken(driver, memory, "first", stream=False))
+    await wait_until_async(lambda: driver.asked)
+    Queue(server, chat).run_out()
+    await driver.say(memory, "second")
+    hold.set()
+    with pytest.raises(LeaseLostError) as caught:
+        await slow
+    assert "slow one" in str(caught.value.reply)
+    assert await stored(chat) == [["second", "quick"]]

@@ -17,6 +17,8 @@ from turnstore.testing import Reply
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+_NO_END = "the framework does not say that a run failed, so a lease would not be given back"
+
 
 class AgentFramework(Driver):
     name = "agent-framework"
@@ -38,6 +40,8 @@ class AgentFramework(Driver):
             "the framework does not raise what a tool raises: it tells the model, and the run "
             "goes on"
         ),
+        "test_serialize_lets_the_second_wait_and_see_the_first": _NO_END,
+        "test_serialize_after_a_lost_lease_raises_the_answer": _NO_END,
     }
     _opened: AsyncOpenAI | None = None
 

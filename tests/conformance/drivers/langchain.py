@@ -224,6 +224,8 @@ class History(_LangChain):
         "test_what_a_context_adds_is_sent_and_not_stored": _NO_QUESTION,
         "test_reject_raises_the_answer_of_the_one_that_came_second": _NO_END,
         "test_no_redis_at_the_save_raises_the_answer": _NO_END,
+        "test_serialize_lets_the_second_wait_and_see_the_first": _NO_END,
+        "test_serialize_after_a_lost_lease_raises_the_answer": _NO_END,
     }
 
     def remember(self, chat: Any, **options: Any) -> Any:
