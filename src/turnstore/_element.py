@@ -81,6 +81,11 @@ _MESSAGES = Element._fields.index("messages")
 _TYPES = (int, int, int, int, int, int, int, str, str, str, list, dict)
 
 
+Row: TypeAlias = list[Any]
+"""An element as JSON reads it. `Element(*row)` gives its fields names, where they are asked
+for: a read of fifty turns asks for few."""
+
+
 class Payload(NamedTuple):
     """The messages and the meta of an element, ready to be stored."""
 
@@ -90,7 +95,8 @@ class Payload(NamedTuple):
 
 def named(row: Row) -> Element:
     """Give the fields of an element their names, and a meta of its own where it has none."""
-    return Element(*(row if len(row) == len(Element._fields) else [*row, {}]))
+    whole: Row = row if len(row) == len(Element._fields) else [*row, {}]
+    return Element(*whole)
 
 
 def encode(messages: list[dict[str, Any]], meta: dict[str, Any]) -> Payload:
@@ -125,11 +131,6 @@ def head_tokens_before(raw: bytes) -> int:
         msg = f"the head of the list cannot be read; it begins with {raw[:80]!r}"
         raise CorruptTurnError(msg)
     return int(match[2])
-
-
-Row: TypeAlias = list[Any]
-"""An element as JSON reads it. `Element(*row)` gives its fields names, where they are asked
-for: a read of fifty turns asks for few."""
 
 
 def parse(raws: list[bytes]) -> list[Row]:

@@ -69,8 +69,8 @@ AsyncClient: TypeAlias = "redis.asyncio.Redis | redis.asyncio.RedisCluster"
 # and the socket's.
 _FAULTS = (fault.RedisError, fault.RedisClusterException, OSError)
 
-# How a client that was made from a URL sends again: some two seconds in all, in seconds.
-_RETRIES, _BACKOFF_BASE, _BACKOFF_CAP = 6, 0.05, 1.0
+# How a client that was made from a URL sends again: some 1.5 seconds in all, in seconds.
+_RETRIES, _BACKOFF_BASE, _BACKOFF_CAP = 4, 0.05, 1.0
 
 # Where the server says which line of a script failed: Redis 7, Redis 6, fakeredis.
 _SCRIPT_LINE = re.compile(r'(?:user_script|\[string "[^"]*"\]|<python>):(\d+)')

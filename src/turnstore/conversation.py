@@ -180,7 +180,7 @@ class Conversation:
             One script.
 
         Cost:
-            One round trip, O(turns dropped).
+            One round trip, O(log(turns dropped)).
 
         Example:
             >>> chat.trim(messages=200)
@@ -238,8 +238,7 @@ class Conversation:
                 it, the newest turns at that moment are meant.
 
         Returns:
-            The undone turns, oldest first. Two rewinds at the same moment may both
-            give back, and together undo, the same ones.
+            The undone turns, oldest first. Two rewinds at once may give back the same.
 
         Raises:
             TypeError, ValueError: `turns` is below 1.
@@ -270,8 +269,7 @@ class Conversation:
             upto: The number of the last turn to copy; by default all are.
 
         Returns:
-            The new conversation, with the store's time to live. Turns keep their
-            numbers, ids and times.
+            The new conversation, with the store's time to live, and the same turns.
 
         Raises:
             TypeError, ValueError: An argument is of no use, the id is this one's own, or
@@ -426,11 +424,10 @@ class Conversation:
                 connections.
             window: As for `turn`.
             context: As for `turn`.
-            turn_id: The idempotency key of the first call, for a job that may be repeated;
-                further calls of this client have `.2`, `.3`, … behind it. At most 59
-                characters.
-            on_conflict: As for `turn`. A call that is answered by tool calls gives the lease
-                back, and the one with their results takes it again.
+            turn_id: The idempotency key of the first call, at most 59 characters, for a job
+                that may be repeated; further calls have `.2`, `.3`, … behind it.
+            on_conflict: As for `turn`. A lease is given back after tool calls, and taken
+                again by the call with their results.
             lease: As for `turn`.
             on_load_error: As for `turn`.
             on_other_format: As for `turn`.

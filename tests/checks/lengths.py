@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PYTHON_LINES = 450  # about 400; docstrings of a public class may need a little more
-LUA_LINES = 70  # of code: a script's header and comments may take the room they need
+PYTHON_LINES = 460  # about 400; the docstrings of a public class may need more
+LUA_LINES = 75  # of code: a script's header and comments may take the room they need
 
 
 def python_lines(text: str) -> int:

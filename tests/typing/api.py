@@ -203,7 +203,7 @@ def functions_keep_their_types(chat: Conversation, other: AsyncConversation) -> 
 
     assert_type(ask(chat, "Hi", "m", loud=True), str)
     said = async_ask(other, [{"role": "user", "content": "Hi"}])
-    said = assert_type(said, Coroutine[Any, Any, bytes])
+    _ = assert_type(said, Coroutine[Any, Any, bytes])
     assert_type(words(other, "Hi"), AsyncIterator[str])
     assert_type(pieces(chat, "Hi"), Iterator[str])
     ask(chat, "Hi", 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -31,7 +31,9 @@ def redis_list(turns: list[list[list[dict[str, Any]]]]) -> list[bytes]:
     raws = raw_elements(turns)
     ids = " ".join(f"id-{no}" for no in range(1, len(raws) + 1))
     total = sum(len(piece) for pieces in turns for piece in pieces)
-    head = f"head 1 {len(raws)} {len(turns)} {total} {10 * total} 1 1 0 0 {len(raws)} {ids}".encode()
+    head = (
+        f"head 1 {len(raws)} {len(turns)} {total} {10 * total} 1 1 0 0 {len(raws)} {ids}".encode()
+    )
     return [head, *raws] if raws else []
 
 
