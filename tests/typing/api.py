@@ -31,6 +31,9 @@ from turnstore import (
     Conversation,
     History,
     Input,
+    Lease,
+    LeaseError,
+    LeaseLostError,
     LimitError,
     Message,
     PendingTurn,
@@ -172,6 +175,10 @@ def a_turn(chat: Conversation, completion: ChatCompletion, client: OpenAI) -> No
         turn.reply(completion.choices[0].message)
         turn.reply("a", answer=completion)
         turn.meta["model"] = completion.model
+        assert_type(turn.fence, int | None)
+    lease = Lease(ttl=timedelta(seconds=5), wait=timedelta(0), waiters=0)
+    chat.turn("q", on_conflict="serialize", lease=lease)
+    chat.wrap(client, on_conflict="serialize", lease=lease)
     assert_type(turn.saved, Appended | None)
     assert_type(chat.wrap(client), OpenAI)
 
@@ -216,6 +223,10 @@ def errors(do: Callable[[], None]) -> None:
         do()
     except TurnConflictError as error:
         assert_type(error.expected, str | None)
+    except LeaseLostError as error:
+        lease_error: LeaseError = error
+        save_error: SaveError = error
+        del lease_error, save_error
     except SaveError as error:
         error.turn.save()
     except ConflictError as error:
