@@ -35,7 +35,12 @@ def modules() -> list[str]:
     "name", [name for name in modules() if not name.startswith("turnstore.testing")]
 )
 def test_every_name_in_all_is_there(name: str) -> None:
-    module = importlib.import_module(name)
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("turnstore"):
+            raise
+        pytest.skip(f"an adapter of {error.name}, which `make test-integrations` installs")
     exported = getattr(module, "__all__", [])
     assert len(set(exported)) == len(exported)
     assert [entry for entry in exported if not hasattr(module, entry)] == []
