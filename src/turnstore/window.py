@@ -60,9 +60,6 @@ class Window:
         if not 0 < step <= 1:
             msg = f"Window(step={step}): a share of the limits is above 0 and at most 1"
             raise ValueError(msg)
-        if self.turns is None and self.messages is None and self.tokens is None:
-            msg = f"Window(step={step}): there is no limit that it could be a share of"
-            raise ValueError(msg)
 
     def dropped(self, total: int, limit: int | None) -> int:
         """Tell how much of a total stands before the window, by one of its limits.
