@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from turnstore import Window
+from turnstore.clients._calling import Call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,3 +77,27 @@ async def test_no_count_of_tokens_ruins_a_conversation(
 
 def said(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
+
+
+@pytest.mark.one_setup
+def test_a_stream_that_cannot_be_folded_is_passed_on(
+    make_store: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        complete = True
+
+        def add(self, event: dict[str, Any]) -> None:
+            raise TypeError(event)
+
+        def reply(self) -> dict[str, Any]:
+            raise AssertionError
+
+    def read(reply: dict[str, Any]) -> Any:
+        raise AssertionError(reply)
+
+    call = Call("q", format="openai.chat", read=read, folding=Broken(), model=dict, raw="")
+    call.see('{"choices": []}')
+    with make_store().conversation("ada").turn("q") as turn:
+        call.keep_stream(turn)
+    assert turn.saved is None
+    assert "cannot be folded" in caplog.text

@@ -76,6 +76,7 @@ class Call:
         self._read = read
         self._folding = folding
         self._model = model
+        self._fault: Exception | None = None
 
     def sending(self, messages: list[Json]) -> Any:
         """Give the options for the provider, with these messages in place of the caller's."""
@@ -90,10 +91,16 @@ class Call:
             event = json.loads(data)
         except (ValueError, RecursionError):  # not an event; the SDK will complain of it
             return
-        self._folding.add(as_dict(event))
+        try:
+            self._folding.add(as_dict(event))
+        except Exception as error:  # noqa: BLE001 - the caller's stream goes on, whatever was sent
+            self._fault = error
 
     def keep_stream(self, turn: PendingTurn | AsyncPendingTurn) -> None:
         """Give a turn the reply that the stream made."""
+        if self._fault is not None:
+            _log.warning("not saved: the stream holds what cannot be folded: %r", self._fault)
+            return
         if not self._folding.complete:
             _log.warning(
                 "not saved: the stream ended, and the provider did not say it was complete"
