@@ -25,15 +25,19 @@ class Format:
 
     def user(self, text: str) -> Message:
         """Make a user message out of text."""
-        return {"role": "user", "content": text}
+        return self._message("user", text)
 
     def assistant(self, text: str) -> Message:
         """Make a message of the model out of text."""
-        return {"role": "assistant", "content": text}
+        return self._message("assistant", text)
 
     def context(self, text: str) -> Message:
         """Make a message out of what is sent ahead of the history and never stored."""
-        return {"role": "system", "content": text}
+        return self._message("system", text)
+
+    def _message(self, role: str, text: str) -> Message:
+        """Make a message of a role and a text: the shape that a format has its own of."""
+        return {"role": role, "content": text}
 
     def unpacked(self, item: Any) -> Any:
         """Give what a caller handed in as a message, where it is an object of a framework."""

@@ -12,17 +12,7 @@ __all__ = ["AgentFramework"]
 class AgentFramework(Format):
     """Messages of contents: `function_call` in the assistant's, `function_result` in the tool's."""
 
-    def user(self, text: str) -> Message:
-        return self._message("user", text)
-
-    def assistant(self, text: str) -> Message:
-        return self._message("assistant", text)
-
-    def context(self, text: str) -> Message:
-        return self._message("system", text)
-
-    @staticmethod
-    def _message(role: str, text: str) -> Message:
+    def _message(self, role: str, text: str) -> Message:
         return {"type": "message", "role": role, "contents": [{"type": "text", "text": text}]}
 
     def check(self, message: Message) -> None:

@@ -12,17 +12,7 @@ __all__ = ["LlamaIndex"]
 class LlamaIndex(Format):
     """Messages of blocks; calls are blocks, or in older models `additional_kwargs`."""
 
-    def user(self, text: str) -> Message:
-        return self._message("user", text)
-
-    def assistant(self, text: str) -> Message:
-        return self._message("assistant", text)
-
-    def context(self, text: str) -> Message:
-        return self._message("system", text)
-
-    @staticmethod
-    def _message(role: str, text: str) -> Message:
+    def _message(self, role: str, text: str) -> Message:
         return {"role": role, "blocks": [{"block_type": "text", "text": text}]}
 
     def check(self, message: Message) -> None:
