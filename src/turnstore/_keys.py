@@ -15,10 +15,13 @@ from typing import NamedTuple
 
 __all__ = [
     "Keys",
+    "OwnerKeys",
     "check_prefix",
     "check_secret",
     "conversation_digest",
     "key_names",
+    "owner_digest",
+    "owner_key_names",
     "store_digest",
 ]
 
@@ -35,6 +38,11 @@ def store_digest(name: str, secret: bytes) -> str:
 def conversation_digest(identifier: str, secret: bytes) -> str:
     """Digest the id of a conversation."""
     return _digest("the id of a conversation", identifier, b"turnstore.conv", secret)
+
+
+def owner_digest(owner: str, secret: bytes) -> str:
+    """Digest the id of an owner: a user."""
+    return _digest("the id of an owner", owner, b"turnstore.owner", secret)
 
 
 class Keys(NamedTuple):
@@ -54,6 +62,25 @@ def key_names(prefix: str, store: str, conversation: str) -> Keys:
     """Join the names of a conversation's keys from a prefix and two digests."""
     tag = f"{prefix}:{_DATA_VERSION}:{{{store}:{conversation}}}:".encode()
     return Keys(tag + b"turns", tag + b"summary", tag + b"lease", tag + b"queue")
+
+
+class OwnerKeys(NamedTuple):
+    """The keys of one owner that every part of turnstore knows; all in one slot."""
+
+    generation: bytes
+    """How often everything of the owner was erased: what began before it is refused."""
+    conversations: bytes
+    """The owner's conversations by the time when they were last used."""
+
+    def __str__(self) -> str:
+        """Name the owner in an error: by the first key."""
+        return self.generation.decode()
+
+
+def owner_key_names(prefix: str, store: str, owner: str) -> OwnerKeys:
+    """Join the names of an owner's keys from a prefix and two digests."""
+    tag = f"{prefix}:{_DATA_VERSION}:{{{store}:{owner}}}:".encode()
+    return OwnerKeys(tag + b"generation", tag + b"conversations")
 
 
 def check_prefix(prefix: str) -> str:
