@@ -1,0 +1,1 @@
+"""Long-term facts of an owner, recalled across conversations."""

@@ -1,0 +1,172 @@
+"""The lexical half of a search: terms of a text, packed postings, and their BM25 scores."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+
+__all__ = ["ID_BYTES", "bm25", "norm", "pack", "terms", "unpack"]
+
+ID_BYTES = 12
+_RECORD = struct.Struct(f">{ID_BYTES}sBH")  # id, frequency, length in terms
+_MOST_FREQUENT, _LONGEST = 0xFF, 0xFFFF
+
+_K1, _B = 1.2, 0.75
+
+_ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+# The classes of marks that do not count: accents, Hebrew points, Arabic harakat, which one
+# leaves out who types in a hurry. The signs of Indic and Thai vowels are of other classes.
+_ACCENTS = frozenset((*range(10, 36), *range(200, 256)))
+# In scripts without blanks, each two neighbouring characters are a term.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_RUNS = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+
+_FREQUENT = """
+    a an the and or of to in on at for with by from as is are was were be been am do does did
+    has have had it its this that these those i you he she we they me him her us them my your
+    his our their what which who whom when where why how s t
+"""
+_STOP = frozenset(_FREQUENT.split())
+
+
+def terms(text: str) -> Counter[str]:
+    """Take the terms out of a text, with how often it has each.
+
+    Letter case, accents and forms of compatibility do not count; English endings are cut
+    off, and a few words that stand in every text are left out. In scripts without blanks,
+    each two neighbouring characters are a term. No term is empty or has a `#`.
+    """
+    return Counter(_terms(text))
+
+
+def norm(text: str) -> str:
+    """Digest a text such that two texts that say the same word for word have one digest.
+
+    Letter case, blanks and forms of compatibility do not count.
+    """
+    plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def pack(id: str, tf: int, length: int) -> bytes:  # noqa: A002 - the name of the field
+    """Pack one posting: a fact, how often it has the term, how many terms it has in all.
+
+    Raises:
+        ValueError: The id has not 12 bytes.
+    """
+    name = id.encode()
+    if len(name) != ID_BYTES:
+        msg = f"an id has {ID_BYTES} bytes, not {len(name)}: {id!r}"
+        raise ValueError(msg)
+    return _RECORD.pack(name, min(tf, _MOST_FREQUENT), min(length, _LONGEST))
+
+
+def unpack(records: bytes) -> list[tuple[str, int, int]]:
+    """Read the postings of one term: ids, frequencies and lengths.
+
+    Raises:
+        ValueError: They do not end at the end of a record.
+    """
+    if len(records) % _RECORD.size:
+        msg = f"{len(records)} bytes are no whole number of postings of {_RECORD.size} bytes"
+        raise ValueError(msg)
+    return [(name.decode(), tf, length) for name, tf, length in _RECORD.iter_unpack(records)]
+
+
+def bm25(
+    query: Counter[str],
+    postings: Mapping[str, list[tuple[str, int, int]]],
+    documents: int,
+    total_length: int,
+) -> dict[str, float]:
+    """Score the texts that have terms of a query, by BM25.
+
+    Args:
+        query: The terms of the query.
+        postings: Of each of its terms, where there are any.
+        documents: How many texts there are in all.
+        total_length: How many terms they have in all.
+
+    Returns:
+        A score above 0 for each text that has a term of the query.
+    """
+    scores: dict[str, float] = {}
+    average = max(total_length / max(documents, 1), 1.0)
+    for term in sorted(query):  # sums of floats depend on their order
+        found = postings.get(term)
+        if not found:
+            continue
+        rarity = math.log1p((max(documents - len(found), 0) + 0.5) / (len(found) + 0.5))
+        weight = rarity * query[term] * (_K1 + 1)
+        for id_, tf, length in found:
+            score = weight * tf / (tf + _K1 * (1 - _B + _B * length / average))
+            scores[id_] = scores.get(id_, 0.0) + score
+    return scores
+
+
+def _terms(text: str) -> Iterator[str]:
+    text = text.casefold()
+    if text.isascii():
+        for word in _ASCII_WORD.findall(text):
+            yield from _term(word)
+        return
+    for word in _folded(text).split():
+        if word.isascii():
+            yield from _term(word.strip("'"))
+        elif _IS_UNSPACED.search(word) is None:
+            yield word.replace("'", "")
+        else:
+            for run in _RUNS.findall(word):
+                if _IS_UNSPACED.match(run) is None:
+                    yield from (_term(run.strip("'")) if run.isascii() else (run,))
+                elif len(run) == 1:
+                    yield run
+                else:
+                    yield from (run[at : at + 2] for at in range(len(run) - 1))
+
+
+def _folded(text: str) -> str:
+    """Bring a text into the form in which its words are compared, with blanks between them."""
+    apart = unicodedata.normalize("NFKD", text.replace("\u2019", "'"))
+    bare = "".join(
+        letter
+        for letter in apart
+        if unicodedata.combining(letter) not in _ACCENTS and unicodedata.category(letter) != "Cf"
+    )
+    whole = unicodedata.normalize("NFKC", bare).casefold()
+    return "".join(letter if _in_a_word(letter) else " " for letter in whole)
+
+
+def _in_a_word(letter: str) -> bool:
+    return letter.isalnum() or letter == "'" or unicodedata.category(letter).startswith("M")
+
+
+def _term(word: str) -> Iterator[str]:
+    """Give the term of an English word; nothing for one that stands everywhere."""
+    word, _, ending = word.partition("'")
+    if ending not in ("", "s", "t", "m", "d", "ll", "re", "ve"):
+        word += ending
+    if word and word not in _STOP:
+        yield _stem(word)
+
+
+def _stem(word: str) -> str:
+    """Cut off the most frequent English endings."""
+    if len(word) < 4 or not word.isalpha():  # noqa: PLR2004 - "is", "gas", "2nd"
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y" if len(word) > 4 else word[:-1]  # noqa: PLR2004 - "ties"
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ing", "ed"):
+        root = word[: -len(ending)]
+        if word.endswith(ending) and len(root) > 2 and any(v in root for v in "aeiouy"):  # noqa: PLR2004
+            word = root[:-1] if root[-1] == root[-2] and root[-1] not in "lsz" else root
+            break
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word  # noqa: PLR2004

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import itertools
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnstore.facts._ranking import Candidate, Decay, Ranking, rank
+
+DAY = 24 * 3600 * 1000
+NOW = 1000 * DAY
+
+
+def candidate(id_: str, cosine: float = 0.5, lexical: float = 0.0, **more: Any) -> Candidate:
+    return Candidate(id_, cosine, lexical, **{"created_ms": NOW} | more)
+
+
+def order(candidates: list[Candidate], ranking: Ranking, **more: Any) -> str:
+    return "".join(one.id for one in rank(candidates, ranking, NOW, 10, **more))
+
+
+def test_both_halves_count_in_their_shares() -> None:
+    pool = [candidate("a", 0.8, 0.0), candidate("b", 0.5, 6.0), candidate("c", 0.6, 3.0)]
+    found = rank(pool, Ranking(alpha=0.5), NOW, 2)
+    assert [(one.id, one.cosine, one.lexical) for one in found] == [("b", 0.5, 1), ("c", 0.6, 0.5)]
+    assert [one.score for one in found] == pytest.approx([0.75, 0.55])
+    assert order(pool, Ranking(alpha=1.0)) == "acb"
+    assert order(pool, Ranking(alpha=0.0)) == "bca"
+
+
+def test_equals_stand_in_the_order_of_their_ids_and_noise_does_not_part_them() -> None:
+    assert order([candidate("b", 0.5), candidate("a", 0.5 - 1e-13)], Ranking()) == "ab"
+
+
+def test_a_least_similarity_holds_for_what_was_found_by_words_too() -> None:
+    pool = [candidate("a", 0.7), candidate("b", 0.69, 9.0)]
+    assert order(pool, Ranking(), min_score=0.7) == "a"
+
+
+def test_of_near_duplicates_the_best_stays() -> None:
+    x, y = np.array([1.0, 0.0]), np.array([0.99, 0.1])
+    z = np.array([0.0, 3.0], np.float32)
+    pool = [
+        candidate("a", 0.6, vector=x),
+        candidate("b", 0.7, vector=y),
+        candidate("c", 0.5, vector=z),
+        candidate("d", 0.4),
+    ]
+    assert order(pool, Ranking()) == "bcd"
+    assert order(pool, Ranking(near_duplicate=None)) == "bacd"
+
+
+def test_facts_fade_unless_they_are_used_or_pinned() -> None:
+    ranking = Ranking(decay=Decay(0.2))
+    old = {"created_ms": NOW - 90 * DAY}
+    pool = [
+        candidate("a", 0.52, **old),
+        candidate("b", 0.50),
+        candidate("c", 0.51, pinned=True, **old),
+        candidate("d", 0.52, used_ms=NOW, **old),
+    ]
+    assert order(pool, Ranking()) == "adcb"
+    assert order(pool, ranking) == "cbda"
+
+
+def test_freshness_halves_with_each_half_life() -> None:
+    decay = Decay(half_life=timedelta(days=30), half_life_of_use=timedelta(days=10))
+    assert decay.freshness(NOW, None, NOW) == 1
+    assert decay.freshness(NOW - 30 * DAY, NOW - 10 * DAY, NOW) == pytest.approx(0.5)
+    assert decay.freshness(NOW + DAY, None, NOW) == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Ranking(alpha=1.1),
+        lambda: Ranking(candidates=0),
+        lambda: Ranking(near_duplicate=-0.1),
+        lambda: Ranking(alpha=float("nan")),
+        lambda: Decay(weight=0),
+        lambda: Decay(half_life=timedelta(0)),
+    ],
+)
+def test_a_wrong_value_is_refused(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"Ranking|Decay"):
+        make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Ranking(alpha="0.5"),  # type: ignore[arg-type] # on purpose
+        lambda: Ranking(candidates=True),
+        lambda: Ranking(decay=0.5),  # type: ignore[arg-type] # on purpose
+        lambda: Decay(half_life=30),  # type: ignore[arg-type] # on purpose
+    ],
+)
+def test_a_wrong_type_is_refused(make: Any) -> None:
+    with pytest.raises(TypeError, match=r"Ranking|Decay"):
+        make()
+
+
+@given(
+    st.lists(
+        st.builds(
+            candidate,
+            st.text("abc", min_size=1, max_size=6),
+            st.floats(-1, 1),
+            st.floats(0, 40),
+            created_ms=st.integers(0, NOW),
+        ),
+        unique_by=lambda one: one.id,
+    ),
+    st.randoms(),
+)
+def test_the_order_does_not_depend_on_the_order_of_candidates(
+    pool: list[Candidate], random: Any
+) -> None:
+    ranking = Ranking(decay=Decay(0.2))
+    found = rank(pool, ranking, NOW, len(pool))
+    random.shuffle(pool)
+    assert rank(pool, ranking, NOW, len(pool)) == found
+    assert {one.id for one in found} == {one.id for one in pool}
+    assert found[:3] == rank(pool, ranking, NOW, 3)
+    assert all(a.score >= b.score - 1e-9 for a, b in itertools.pairwise(found))
