@@ -9,7 +9,8 @@ PYTEST_FLAGS ?= -q -n auto
 REDIS_PY := 5 6 7
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-integrations test-all check bench coverage clean debian-servers debian-lint
+.PHONY: help demo web test test-integrations test-web test-all check bench coverage clean \
+  debian-servers debian-browser debian-lint
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -19,6 +20,9 @@ help:  ## what each target does
 demo: $(VENV)/demo.stamp  ## see an LLM client remember, with an embedded server
 	$(BIN)/turnstore demo
 
+web: $(VENV)/web.stamp  ## a chat in the browser, with several workers: examples/web
+	$(BIN)/python -m examples.web
+
 test: debian-servers $(VENV)/test.stamp  ## the tests on every server there is, in under five minutes
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
@@ -26,8 +30,11 @@ test-integrations: debian-servers $(VENV)/integrations.stamp  ## each adapter wi
 	$(BIN)/pytest $(PYTEST_FLAGS) tests/conformance tests/integrations
 	$(BIN)/pytest -q -m integrations tests/docs
 
+test-web: debian-servers debian-browser $(VENV)/test-web.stamp  ## examples/web in a real browser, and the guides for the web
+	$(BIN)/pytest -q tests/web
+
 test-all: debian-servers $(VENV)/test.stamp $(REDIS_PY:%=test-redis-py-%)  ## also slow tests, and redis-py 5, 6, 7
-	$(BIN)/pytest $(PYTEST_FLAGS) -m "not integrations"
+	$(BIN)/pytest $(PYTEST_FLAGS) -m "not integrations and not web"
 
 # redis-py before 8 drops connections of an asyncio Cluster client without closing them.
 test-redis-py-%: $(VENV)-redis-py-%/test.stamp
@@ -72,8 +79,16 @@ $(VENV)/integrations.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --editable '.[demo,test,integrations]'
 	touch $@
 
+$(VENV)/web.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --editable '.[demo,web]'
+	touch $@
+
+$(VENV)/test-web.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --editable '.[demo,web,test,test-web]'
+	touch $@
+
 $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --editable '.[demo,test,integrations,dev]'
+	$(BIN)/pip install --quiet --editable '.[demo,web,test,test-web,integrations,dev]'
 	touch $@
 
 $(VENV)-redis-py-%/test.stamp: pyproject.toml
@@ -86,6 +101,9 @@ $(VENV)-redis-py-%/test.stamp: pyproject.toml
 
 debian-servers:
 	@$(call debian,redis-server,redis-server) || true
+
+debian-browser:
+	@$(call debian,chromium,chromium)
 
 debian-lint:
 	@$(call debian,luacheck,lua-check)

@@ -1,0 +1,118 @@
+"""One answer, as the events that a browser is sent.
+
+    text      a piece of it
+    again     a stored answer, whole: this message was answered before
+    saving    the model has answered, and the save is being tried again
+    done      the turn is stored
+    busy, memory, model, unsaved, refused     why it is not, in words for the user
+
+Exactly one `done` or reason comes last. A browser that got neither does not know what became of its
+message, so it sends it again, with the same key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import cast
+
+from openai import AsyncOpenAI, OpenAIError
+from openai.types.chat import ChatCompletionMessageParam
+
+from turnstore import AsyncConversation, Lease, LeaseError, SaveError, TurnstoreError
+from turnstore.errors import LeaseLostError
+from turnstore.turn import AsyncPendingTurn
+
+MODEL = os.environ.get("EXAMPLE_MODEL", "gpt-5")
+INSTRUCTIONS = "You are a friendly assistant. Be brief."  # sent with each call, and never stored
+
+# A conversation takes one message at a time, in whatever tab and worker. One that comes meanwhile
+# waits; one whose worker died is waited for as long as `ttl`.
+ONE_BY_ONE = Lease(ttl=timedelta(seconds=10), wait=timedelta(seconds=60), waiters=4)
+SAVE_AGAIN = (0.5, 1, 2, 4)  # seconds of pause before each further attempt
+LEFT_OUT = {"content_filter"}  # finish reasons of answers that are not stored
+
+log = logging.getLogger("uvicorn.error")
+
+Event = tuple[str, str]
+
+
+async def answer(
+    chat: AsyncConversation, openai: AsyncOpenAI, text: str, key: str
+) -> AsyncIterator[Event]:
+    """Answer a message once, however often it is sent.
+
+    The key is the id of the turn. The lease comes before the look into the history: so a message
+    that is sent again while its first attempt is still being answered waits for it, and finds the
+    answer. Whoever leaves cancels this generator where it stands, which ends the model's stream;
+    nothing is saved then.
+    """
+    new = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": text}]
+    turn = chat.turn(new, turn_id=key, on_conflict="serialize", lease=ONE_BY_ONE)
+    try:
+        async with turn:
+            saved = next((one for one in turn.history.turns if one.id == key), None)
+            if saved is None:
+                async for piece in _ask(openai, turn):
+                    yield "text", piece
+            elif saved.messages[0]["content"] != text:
+                yield "refused", "This key belongs to another message."
+                return
+            else:  # there is no reply then, so that the end of the block saves nothing
+                yield "again", saved.messages[-1]["content"]
+    except SaveError as error:  # the answer is complete, and stands in the browser
+        log.warning("%s", error)
+        yield "saving", ""
+        if not await _save_again(turn):
+            yield "unsaved", "This answer could not be stored: the model will not remember it."
+            return
+    except (TurnstoreError, OpenAIError) as error:
+        log.warning("%r", error)
+        yield _told(error)
+        return
+    yield "done", ""
+
+
+async def _ask(openai: AsyncOpenAI, turn: AsyncPendingTurn) -> AsyncIterator[str]:
+    """Give the pieces of the model's answer, and to the turn the whole, if it is one."""
+    messages = cast("list[ChatCompletionMessageParam]", turn.messages)
+    pieces, finish = [], None
+    async with await openai.chat.completions.create(
+        model=MODEL, messages=messages, stream=True
+    ) as stream:
+        async for chunk in turn.follow(stream):
+            for choice in chunk.choices:
+                finish = choice.finish_reason or finish
+                if choice.delta.content:
+                    pieces.append(choice.delta.content)
+                    yield choice.delta.content
+    if finish is None or finish in LEFT_OUT:  # a stream can just end
+        raise OpenAIError(f"the answer is not complete; the finish reason is {finish}")
+    turn.reply("".join(pieces))
+
+
+async def _save_again(turn: AsyncPendingTurn) -> bool:
+    """Try for some seconds; the turn keeps its id, so that it cannot be stored twice."""
+    for pause in SAVE_AGAIN:
+        await asyncio.sleep(pause)
+        try:
+            await turn.save()
+        except LeaseLostError:  # another message was answered meanwhile, without this one
+            return False
+        except SaveError as error:
+            log.warning("%s", error)
+        else:
+            return True
+    return False
+
+
+def _told(error: Exception) -> Event:
+    """Say to the user what happened; the log has the details."""
+    if isinstance(error, LeaseError):
+        return "busy", "Other messages of this conversation are still being answered."
+    if isinstance(error, TurnstoreError):
+        return "memory", "The memory failed, so the model was not asked."
+    return "model", "The model did not answer to the end."

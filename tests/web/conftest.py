@@ -1,0 +1,171 @@
+"""A browser, and the chat of examples/web with its workers, a Redis and a model."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+
+from tests.servers import found
+from tests.web.running import PYTHON, SECONDS, Application, application
+from turnstore import Conversation, Store
+from turnstore.server import EmbeddedServer, free_port
+from turnstore.testing import ModelServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from turnstore.results import Turn
+
+expect.set_options(timeout=SECONDS * 1000)
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Give the Chromium of this machine, without a window."""
+    binary = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if binary is None:
+        found.lack("no Chromium on this machine (on Debian or Ubuntu: apt install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=binary, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[EmbeddedServer]:
+    """Give a Redis that the tests may end; what it has stored comes back with it."""
+    if not found.binaries():
+        found.lack("no server binary on this machine")
+    with EmbeddedServer(binary=found.binaries()[0], appendonly=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _model() -> Iterator[ModelServer]:
+    with ModelServer() as model:
+        yield model
+
+
+@pytest.fixture
+def model(_model: ModelServer) -> Iterator[ModelServer]:
+    """Give the model that the workers ask; what a test scripts is asked for in the test."""
+    _model.requests.clear()
+    yield _model
+    assert not _model._desk.script, "more was scripted than the model was asked for"
+
+
+@pytest.fixture(scope="session")
+def app(
+    redis: EmbeddedServer, _model: ModelServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Application]:
+    """Give the chat, with three workers."""
+    port = free_port()
+    log = tmp_path_factory.mktemp("chat") / "log"
+    with application(
+        [*PYTHON, "-m", "examples.web", "--port", str(port), "--workers", "3"],
+        f"http://127.0.0.1:{port}",
+        log,
+        REDIS_URL=redis.url,
+        OPENAI_BASE_URL=_model.base_url,
+        OPENAI_API_KEY="none-is-needed",
+    ) as running:
+        yield running
+    said = log.read_text()
+    assert not re.search(r"Traceback|Exception|unclosed|never (awaited|retrieved)", said), said
+
+
+@pytest.fixture
+def new_user(browser: Browser) -> Iterator[Callable[[], BrowserContext]]:
+    """Make users: each has a session of his own, like another browser."""
+    users: list[BrowserContext] = []
+
+    def make() -> BrowserContext:
+        users.append(browser.new_context())
+        return users[-1]
+
+    yield make
+    for user in users:
+        user.close()
+
+
+@dataclass
+class Tab:
+    """A tab with a conversation, as a person sees it."""
+
+    page: Page
+
+    @property
+    def answers(self) -> Locator:
+        """The model's messages."""
+        return self.page.locator(".assistant")
+
+    @property
+    def note(self) -> Locator:
+        """What is said below a turn."""
+        return self.page.locator(".note")
+
+    @property
+    def stored(self) -> Locator:
+        """The turns of which the page knows that they are stored."""
+        return self.page.locator("[data-stored]")
+
+    def say(self, text: str) -> None:
+        """Write a message and send it."""
+        self.page.get_by_label("Your message").fill(text)
+        self.page.keyboard.press("Enter")
+
+    def sees(self, *texts: str | re.Pattern[str]) -> None:
+        """Wait until just these messages are there."""
+        expect(self.page.locator(".user, .assistant")).to_have_text(list(texts))
+
+
+@pytest.fixture
+def new_tab(app: Application, new_user: Callable[[], BrowserContext]) -> Callable[..., Tab]:
+    """Open tabs: of a new user, or of one; with a new conversation, or with one."""
+
+    def make(user: BrowserContext | None = None, url: str = "") -> Tab:
+        page = (user or new_user()).new_page()
+        page.set_default_timeout(SECONDS * 1000)
+        page.goto(url or app.url)
+        return Tab(page)
+
+    return make
+
+
+@pytest.fixture
+def tab(new_tab: Callable[..., Tab]) -> Tab:
+    """Give a tab with a new conversation of a new user."""
+    return new_tab()
+
+
+@pytest.fixture
+def stored(redis: EmbeddedServer) -> Iterator[Callable[[Tab], list[Turn]]]:
+    """Read what is stored of the conversation in a tab, past the application."""
+    with Store.from_url(redis.url, name="web-example") as store:
+
+        def read(tab: Tab) -> list[Turn]:
+            return conversation_of(store, tab).turns()
+
+        yield read
+
+
+def conversation_of(store: Store, tab: Tab) -> Conversation:
+    """Find the conversation in a tab."""
+    session = next(one for one in tab.page.context.cookies() if one["name"] == "session")
+    return store.conversation(f"{session['value']}/{tab.page.url.rpartition('/')[2]}")
