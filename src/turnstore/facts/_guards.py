@@ -67,7 +67,7 @@ def _words(text: str) -> list[tuple[str, str]]:
             words.append((low, _stem(low[: -len("ing")])))
         else:
             words += [(aside, "")] if aside else []
-            words.append((_NUMBERS.get(low, token if words or aside else low), ""))
+            words.append((_NUMBERS.get(low) or (token if words or aside else low), ""))
         aside = low if low in _GOES_ON and words else ""
         if aside:
             del words[-1]
