@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -28,13 +26,3 @@ def load_scripts(server: Server, key: str) -> None:
 async def said(chat: AsyncConversation) -> list[str]:
     """Read what was said, oldest first."""
     return [message["content"] for message in await chat.read()]
-
-
-def collect_quietly() -> None:
-    """Collect connections that redis-py lost sight of, or whose event loop is gone.
-
-    It warns of each when it is collected, which may be in the middle of another test.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()

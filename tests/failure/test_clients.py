@@ -11,7 +11,7 @@ import redis
 import redis._parsers
 import redis.asyncio
 
-from tests.failure.helping import collect_quietly, load_scripts, said
+from tests.failure.helping import load_scripts, said
 from tests.invariants.raw import look
 from tests.servers.proxy import Cut
 from tests.waiting import wait_until_async
@@ -96,17 +96,13 @@ def test_a_store_goes_on_in_forked_processes(
 
 @SINGLE
 @pytest.mark.one_setup
+@pytest.mark.drops_connections
 def test_a_client_of_another_event_loop_loses_nothing(
     server: Server, prefix: str, setup: Setup
 ) -> None:
     """redis-py binds a connection to the loop that opened it, so give each loop its client."""
     if setup.client == "sync":
         pytest.skip("a sync client knows no event loop")
-    _use_in_two_loops(server, prefix, setup)
-    collect_quietly()
-
-
-def _use_in_two_loops(server: Server, prefix: str, setup: Setup) -> None:
     client = server.async_client(setup)
     store = AsyncStore(client, name="test", prefix=prefix)
 
@@ -147,11 +143,11 @@ async def chat(
     proxy.clear()
     yield chat
     await client.aclose()
-    collect_quietly()
 
 
 @pytest.mark.servers("redis", "valkey", "cluster")
 @pytest.mark.one_setup
+@pytest.mark.drops_connections
 async def test_a_cancelled_append_does_not_disturb_the_next(
     chat: AsyncConversation, server: Server, proxy: Proxy
 ) -> None:
@@ -175,6 +171,7 @@ async def test_a_cancelled_append_does_not_disturb_the_next(
 
 @pytest.mark.servers("redis", "valkey", "cluster")
 @pytest.mark.one_setup
+@pytest.mark.drops_connections
 async def test_a_save_that_has_begun_is_finished_before_a_cancellation_goes_on(
     chat: AsyncConversation, server: Server, proxy: Proxy
 ) -> None:
@@ -195,6 +192,7 @@ async def test_a_save_that_has_begun_is_finished_before_a_cancellation_goes_on(
 
 @pytest.mark.servers("redis", "valkey")
 @pytest.mark.one_setup
+@pytest.mark.drops_connections
 async def test_a_turn_that_is_cancelled_before_its_save_saves_nothing(
     chat: AsyncConversation, server: Server
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 
-from tests.failure.helping import collect_quietly, said
+from tests.failure.helping import said
 from tests.invariants.raw import look
 from tests.servers import found as finding
 from tests.servers.cluster import start_cluster
@@ -19,6 +19,8 @@ from turnstore import AsyncStore, Store, UnavailableError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+
+pytestmark = pytest.mark.drops_connections  # of nodes that moved a slot, or died
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +46,6 @@ async def own(cluster: Clustered, request: pytest.FixtureRequest) -> AsyncIterat
         client = cluster.async_client(setup)
         yield AsyncStore(client, name=name)
         await client.aclose()
-        del client
-        collect_quietly()
 
 
 class Mover:
@@ -196,4 +196,3 @@ async def test_a_node_that_is_gone_is_unavailable(setup: Setup) -> None:
     finally:
         await client.aclose() if is_async else client.close()
         cluster.close()
-        collect_quietly()
