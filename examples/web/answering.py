@@ -32,7 +32,7 @@ INSTRUCTIONS = "You are a friendly assistant. Be brief."  # sent with each call,
 # A conversation takes one message at a time, in whatever tab and worker. One that comes meanwhile
 # waits; one whose worker died is waited for as long as `ttl`.
 ONE_BY_ONE = Lease(ttl=timedelta(seconds=10), wait=timedelta(seconds=60), waiters=4)
-SAVE_AGAIN = (0.5, 1, 2, 4)  # seconds of pause before each further attempt
+SAVE_AGAIN = (0.5, 1, 2)  # seconds of pause before each further attempt
 LEFT_OUT = {"content_filter"}  # finish reasons of answers that are not stored
 
 log = logging.getLogger("uvicorn.error")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,12 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, 
 
 from tests.servers import found
 from tests.web.running import PYTHON, SECONDS, Application, application
-from turnstore import Conversation, Store
+from turnstore import Store, Window
 from turnstore.server import EmbeddedServer, free_port
 from turnstore.testing import ModelServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from turnstore.results import Turn
 
 expect.set_options(timeout=SECONDS * 1000)
 
@@ -74,11 +73,11 @@ def model(_model: ModelServer) -> Iterator[ModelServer]:
 def app(
     redis: EmbeddedServer, _model: ModelServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Application]:
-    """Give the chat, with three workers."""
+    """Give the chat, with two workers."""
     port = free_port()
     log = tmp_path_factory.mktemp("chat") / "log"
     with application(
-        [*PYTHON, "-m", "examples.web", "--port", str(port), "--workers", "3"],
+        [*PYTHON, "-m", "examples.web", "--port", str(port), "--workers", "2"],
         f"http://127.0.0.1:{port}",
         log,
         REDIS_URL=redis.url,
@@ -130,6 +129,10 @@ class Tab:
         self.page.get_by_label("Your message").fill(text)
         self.page.keyboard.press("Enter")
 
+    def tries_again(self) -> None:
+        """Press the button that asks once more."""
+        self.page.get_by_role("button", name="Try again").click()
+
     def sees(self, *texts: str | re.Pattern[str]) -> None:
         """Wait until just these messages are there."""
         expect(self.page.locator(".user, .assistant")).to_have_text(list(texts))
@@ -155,17 +158,22 @@ def tab(new_tab: Callable[..., Tab]) -> Tab:
 
 
 @pytest.fixture
-def stored(redis: EmbeddedServer) -> Iterator[Callable[[Tab], list[Turn]]]:
-    """Read what is stored of the conversation in a tab, past the application."""
+def stored(redis: EmbeddedServer) -> Iterator[Callable[[Tab], list[str]]]:
+    """Read what is stored of the conversation in a tab, past the application: all texts."""
     with Store.from_url(redis.url, name="web-example") as store:
 
-        def read(tab: Tab) -> list[Turn]:
-            return conversation_of(store, tab).turns()
+        def read(tab: Tab) -> list[str]:
+            session = next(one for one in tab.page.context.cookies() if one["name"] == "session")
+            chat_id = tab.page.url.rpartition("/")[2]
+            messages = store.conversation(f"{session['value']}/{chat_id}").read(Window())
+            return [message["content"] for message in messages]
 
         yield read
 
 
-def conversation_of(store: Store, tab: Tab) -> Conversation:
-    """Find the conversation in a tab."""
-    session = next(one for one in tab.page.context.cookies() if one["name"] == "session")
-    return store.conversation(f"{session['value']}/{tab.page.url.rpartition('/')[2]}")
+@pytest.fixture
+def hold() -> Iterator[threading.Event]:
+    """Give what a scripted reply waits for, after its first word; set at the end of the test."""
+    event = threading.Event()
+    yield event
+    event.set()

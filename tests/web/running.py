@@ -62,7 +62,7 @@ def environment(**more: str) -> dict[str, str]:
     """Give an environment in which nothing says where a Redis or a model is."""
     unwanted = {"REDIS_URL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "EXAMPLE_MODEL"}
     kept = {name: value for name, value in os.environ.items() if name not in unwanted}
-    return {**kept, "NO_PROXY": "*", "PYTHONPATH": str(ROOT), **more}
+    return {**kept, "NO_PROXY": "*", **more}
 
 
 @contextmanager

@@ -26,11 +26,10 @@ function paragraph(kind, text) {
   return element
 }
 
-function addTurn(id) {
+function addTurn(id, next = null) {
   const turn = document.createElement("li")
   turn.className = "turn"
-  // What others have said meanwhile was stored before that which is still being answered.
-  list.insertBefore(turn, asking?.turn ?? null)
+  list.insertBefore(turn, next)
   shown.set(id, turn)
   byId("empty").hidden = true
   return turn
@@ -85,8 +84,10 @@ function show(turns) {
   for (const [id, turn] of shown) {
     if (turn.dataset.stored && !stored.has(id)) forget(id)
   }
-  for (const {id, messages} of turns) {
-    const turn = shown.get(id) ?? addTurn(id)
+  let next = asking?.turn ?? null  // what is being answered will be stored last
+  for (const {id, messages} of turns.toReversed()) {
+    const turn = shown.get(id) ?? addTurn(id, next)
+    next = turn
     if (turn.dataset.stored || id === asking?.key) continue
     fill(turn, messages)
     turn.className = "turn"

@@ -1,0 +1,103 @@
+"""What a person is told when something fails, and what is stored then."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+from playwright.sync_api import expect
+
+from turnstore.testing import ModelServer, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.web.conftest import Tab
+    from turnstore.server import EmbeddedServer
+
+Stored: TypeAlias = "Callable[[Tab], list[str]]"
+
+ASKED = "My name is Ada."
+ANSWERED = "I will remember that your name is Ada."
+
+
+@pytest.fixture
+def mortal(redis: EmbeddedServer) -> Iterator[EmbeddedServer]:
+    """Give the Redis, for a test that ends it; it runs again afterwards."""
+    yield redis
+    redis.restart()
+
+
+@pytest.mark.parametrize(
+    "replies", [[Reply.error(500)] * 3, [Reply("I will", ending="truncated")]], ids=["down", "cut"]
+)
+def test_the_model_fails(
+    tab: Tab, model: ModelServer, stored: Stored, replies: list[Reply]
+) -> None:
+    model.script(*replies)
+    tab.say(ASKED)
+    expect(tab.note).to_contain_text("The model did not answer to the end.")
+    assert stored(tab) == []
+    tab.tries_again()
+    tab.sees(ASKED, ANSWERED)
+    expect(tab.stored).to_have_count(1)
+    expect(tab.note).to_have_count(0)
+    assert stored(tab) == [ASKED, ANSWERED]
+
+
+def test_there_is_no_redis(
+    tab: Tab, model: ModelServer, stored: Stored, mortal: EmbeddedServer
+) -> None:
+    mortal.kill()
+    tab.say(ASKED)
+    expect(tab.note).to_contain_text("The memory failed, so the model was not asked.")
+    expect(tab.page.locator("#notice")).to_have_text("The memory failed.")
+    assert model.requests == []
+    mortal.restart()
+    expect(tab.page.locator("#notice")).to_be_hidden()
+    tab.tries_again()
+    tab.sees(ASKED, ANSWERED)
+    expect(tab.stored).to_have_count(1)
+    assert stored(tab) == [ASKED, ANSWERED]
+
+
+def test_an_outage_does_not_look_like_an_empty_chat(tab: Tab, mortal: EmbeddedServer) -> None:
+    mortal.kill()
+    tab.page.reload()
+    expect(tab.page.locator("#notice")).to_have_text("The memory failed.")
+    expect(tab.page.get_by_text("What would you like to talk about?")).to_be_hidden()
+
+
+def test_only_the_save_fails_and_redis_is_back_soon(
+    tab: Tab, model: ModelServer, stored: Stored, mortal: EmbeddedServer, hold: threading.Event
+) -> None:
+    model.script(Reply("Hello Ada.", hold=hold))
+    tab.say(ASKED)
+    tab.sees(ASKED, "Hello")
+    mortal.kill()
+    hold.set()
+    tab.sees(ASKED, "Hello Ada.")
+    expect(tab.note).to_contain_text("not stored yet")
+    mortal.restart()
+    expect(tab.stored).to_have_count(1)
+    expect(tab.note).to_have_count(0)
+    assert stored(tab) == [ASKED, "Hello Ada."]
+
+
+def test_only_the_save_fails_and_redis_stays_away(
+    tab: Tab, model: ModelServer, stored: Stored, mortal: EmbeddedServer, hold: threading.Event
+) -> None:
+    model.script(Reply("Hello Ada.", hold=hold))
+    tab.say(ASKED)
+    tab.sees(ASKED, "Hello")
+    mortal.kill()
+    hold.set()
+    expect(tab.note).to_contain_text("could not be stored")
+    tab.sees(ASKED, "Hello Ada.")
+    mortal.restart()
+    assert stored(tab) == []
+    tab.tries_again()
+    tab.sees(ASKED, ANSWERED)
+    expect(tab.stored).to_have_count(1)
+    assert stored(tab) == [ASKED, ANSWERED]
