@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import pairwise
 from typing import NamedTuple
 
 __all__ = ["Interval", "apart", "chain", "interval_of", "period", "resolve", "retract"]
@@ -86,12 +85,14 @@ def interval_of(
     whole = (first is not None or not stated_from) and (last is not None or not stated_to)
     if last is None:
         return Interval(observed if first is None else first.start), whole
+    end = last.start if last.end is None else last.end
     if first is None:
-        # It held at the end of that time; since when, nobody said.
-        return Interval(min(observed, last.start), last.end), whole
-    if last.end is not None and last.end <= first.start:
+        # It held in that time; since when, nobody said.
+        since = last.start if last.start < end else end - _DAY
+        return Interval(min(observed, since), end), whole
+    if end <= first.start:
         return Interval(observed), False
-    return Interval(first.start, last.end), whole
+    return Interval(first.start, end), whole
 
 
 def apart(one: Interval, other: Interval) -> bool:
@@ -135,21 +136,23 @@ def retract(old: Interval, since: datetime, *, never: bool = False) -> Interval:
 def chain(intervals: Sequence[Interval]) -> list[Interval]:
     """Say when facts hold that came together, and take the place of one another.
 
-    Each ends where the next one starts, if it has not ended before. Of two that start at
-    once, the later one in the list holds.
+    Each ends where the next later one starts, if it has not ended before. Those that start
+    at once all stay: nothing says which of them is right.
 
     Returns:
         The intervals in the order in which they were given.
     """
-    held = list(intervals)
-    order = sorted(
-        (at for at, interval in enumerate(held) if not _is_empty(interval)),
-        key=lambda at: (held[at].start, at),
-    )
-    for at, after in pairwise(order):
-        if not apart(held[at], held[after]):
-            held[at] = Interval(held[at].start, held[after].start)
-    return held
+    return [
+        min(
+            (
+                Interval(interval.start, later.start)
+                for later in intervals
+                if later.start > interval.start and not apart(interval, later)
+            ),
+            default=interval,
+        )
+        for interval in intervals
+    ]
 
 
 def _is_empty(interval: Interval) -> bool:

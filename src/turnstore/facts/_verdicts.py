@@ -18,6 +18,7 @@ Verdict: TypeAlias = Literal["new", "duplicate", "supersedes", "retracts"]
 """How a fact stands to those that are known."""
 
 _VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+_TAKE_BACK = ("supersedes", "retracts")
 _MOST_LETTERS = 200_000  # of an answer
 _MOST_ITEMS = 50
 _LONGEST_TEXT, _LONGEST_SLOT, _LONGEST_DATE = 1000, 64, 40
@@ -54,17 +55,18 @@ class Item(NamedTuple):
     never: bool = False
 
 
-def parse(answer: str, *, facts: int, turns: int) -> list[Item]:
+def parse(answer: str, *, facts: int, turns: int, changes: int = _MOST_ITEMS) -> list[Item]:
     """Read the answer of a model.
 
     Args:
         answer: What it said.
         facts: How many known facts it was shown, numbered from 0.
         turns: How many turns, numbered from 1.
+        changes: How many known facts it may supersede or retract.
 
     Raises:
-        AnswerError: It is not JSON, not of the shape that was asked for, or points at a
-            fact or turn that was not shown.
+        AnswerError: It is not JSON, not of the shape that was asked for, points at a fact
+            or turn that was not shown, or takes back too much.
     """
     if len(answer) > _MOST_LETTERS:
         msg = f"it has {len(answer)} letters, and {_MOST_LETTERS} are the most"
@@ -84,6 +86,10 @@ def parse(answer: str, *, facts: int, turns: int) -> list[Item]:
         except AnswerError as error:
             msg = f"item {number} of its facts: {error}"
             raise AnswerError(msg) from None
+    taken = sum(item.verdict in _TAKE_BACK for item in read)
+    if taken > changes:
+        msg = f"it supersedes or retracts {taken} known facts, and {changes} are the most"
+        raise AnswerError(msg)
     return read
 
 

@@ -66,6 +66,17 @@ def test_where_nothing_is_known_nothing_can_be_spoken_of() -> None:
         parse('[{"verdict": "duplicate", "of": 0}]', facts=0, turns=1)
 
 
+def test_more_may_not_be_taken_back_than_is_allowed() -> None:
+    items = [
+        {"verdict": "supersedes", "of": 0, "text": "Ada lives in Rome.", "turns": [1]},
+        {"verdict": "retracts", "of": 1, "text": "Ada sails.", "turns": [1]},
+        {"verdict": "new", "text": "Ada bakes.", "turns": [1]},
+    ]
+    assert len(parse(json.dumps(items), facts=2, turns=1, changes=2)) == 3
+    with pytest.raises(AnswerError, match="retracts 2 known facts, and 1 are the most"):
+        parse(json.dumps(items), facts=2, turns=1, changes=1)
+
+
 def test_what_was_mended_keeps_its_texts() -> None:
     text = 'He said ",]" and "{x,}", then \\\\ left,'
     answer = f'Well: {{"facts": [{{"verdict": "new", "text": {json.dumps(text)}, "turns": [1],}}]}}'
