@@ -135,8 +135,8 @@ class Model:
     def fork(self, target: Model, upto: int | None) -> None:
         """Copy to another conversation, which is empty or holds the copy already."""
         copied = [piece for piece in self.pieces if upto is None or piece.turn <= upto]
-        if not copied and self.pieces:
-            raise NotHeld
+        if self.pieces and (not copied or (upto is not None and copied[-1].turn != upto)):
+            raise NotHeld  # not any more, or not yet
         if not copied and target.pieces:
             raise Conflict
         if not copied:
