@@ -32,6 +32,7 @@ test-integrations: debian-servers $(VENV)/integrations.stamp  ## each adapter wi
 
 test-web: debian-servers debian-browser $(VENV)/test-web.stamp  ## examples/web in a real browser, and the guides for the web
 	$(BIN)/pytest -q tests/web
+	$(BIN)/pytest -q -m web tests/docs
 
 test-all: debian-servers $(VENV)/test.stamp $(REDIS_PY:%=test-redis-py-%)  ## also slow tests, and redis-py 5, 6, 7
 	$(BIN)/pytest $(PYTEST_FLAGS) -m "not integrations and not web"

@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PAGES = pages(ROOT)
+MARKS = {"clients": [pytest.mark.integrations], "web": [pytest.mark.web]}  # by folder
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -37,8 +39,7 @@ def _name(page: Path) -> str:
 def _pages_with_code() -> Iterator[Any]:
     for page in PAGES:
         if "```python" in page.read_text():
-            marks = [pytest.mark.integrations] if page.parent.name == "clients" else []
-            yield pytest.param(page, marks=marks, id=_name(page))
+            yield pytest.param(page, marks=MARKS.get(page.parent.name, ()), id=_name(page))
 
 
 @pytest.mark.parametrize("page", list(_pages_with_code()))
@@ -54,7 +55,10 @@ def test_its_code_runs(
         addresses["redis://localhost:7000"] = request.getfixturevalue("cluster_url")
         sentinel = ("127.0.0.1", request.getfixturevalue("sentinel_port"))
         addresses['("localhost", 26379)'] = repr(sentinel)
-    with Examples({"__name__": "__main__"}) as examples:
+    module = ModuleType("__main__")
+    if page.name == "django.md":
+        module = request.getfixturevalue("django_urls")
+    with Examples(vars(module)) as examples:
         for example in _document(page).examples():
             check_block(examples, example, addresses)
 

@@ -47,7 +47,8 @@ def test_a_worker_dies_in_the_middle_of_an_answer(
         ada.say("My name is Ada.")
         ada.sees("My name is Ada.", "Half")
         model_port = int(model.url.rpartition(":")[2])
-        (worker,) = [one for one in app.workers() if speaks_to(one, model_port)]
+        wait_until(lambda: any(speaks_to(one, model_port) for one in app.workers()))
+        worker = next(one for one in app.workers() if speaks_to(one, model_port))
         os.kill(worker, signal.SIGKILL)
 
         expect(ada.note).to_contain_text("The connection was lost. Asking again")
