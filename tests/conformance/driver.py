@@ -36,6 +36,7 @@ class Driver(ABC):
         odd: A reply with fields that nobody knows, signatures and odd text, with the messages
             that have to be stored for it, and to be sent again, exactly like that.
         odd_streamed: The same reply for a stream; None where a stream is no other one.
+        tool_named: How often the messages of one tool loop name the tool.
         cannot: Tests of the suite that the SDK makes impossible, each with the reason. They are
             run nevertheless, and have to fail.
     """
@@ -46,6 +47,7 @@ class Driver(ABC):
     unfit: ClassVar[Sequence[Reply]] = ()
     odd: ClassVar[tuple[Reply, list[Json]]]
     odd_streamed: ClassVar[Reply | None] = None
+    tool_named: ClassVar[int] = 1
     cannot: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, kind: Kind, url: str, server: ModelServer | None = None) -> None:
@@ -116,7 +118,7 @@ class Driver(ABC):
     async def items(self, iterable: Any) -> AsyncIterator[Any]:
         """Go through what the SDK iterates, of either kind, and close it if it is left."""
         try:
-            if hasattr(iterable, "__aiter__"):
+            if self.kind == "async" or not hasattr(iterable, "__iter__"):  # some have both
                 async for item in iterable:
                     yield item
                 return
@@ -130,4 +132,5 @@ class Driver(ABC):
 
 
 def _beside(body: Json) -> list[Any]:
-    return [body[name] for name in ("system", "instructions") if body.get(name)]
+    places = ("system", "instructions", "systemInstruction")
+    return [body[name] for name in places if body.get(name)]

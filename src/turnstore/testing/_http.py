@@ -1,4 +1,4 @@
-"""OpenAI's protocol and Anthropic's over HTTP/1.1."""
+"""OpenAI's protocol, Anthropic's and Gemini's over HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from . import _chat, _messages, _responses
+from . import _chat, _gemini, _messages, _responses
 from ._answers import answer, complaint
 from ._desk import Desk, Request
 from ._replies import Json, Reply, as_dict, dicts
@@ -18,13 +18,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
+def _error(status: int, message: str | None) -> Json:
+    kind = "invalid_request_error" if status < 500 else "server_error"  # noqa: PLR2004
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+
+
 class _Endpoint(NamedTuple):
     whole: Callable[[Reply, Json, int], Json]
     events: Callable[[Json, Json, Reply], Iterable[Json]]
     terminal: Callable[[Json], bool]
-    named: bool  # whether each event says its type in a line of its own
     complaint: Callable[[list[Json]], str | None] = complaint
     answer: Callable[[list[Json]], str] = answer
+    error: Callable[[int, str | None], Json] = _error
+    named: bool = False  # whether each event says its type in a line of its own
+    end: str = ""  # what comes after the last event
+
+
+_DONE = "data: [DONE]\n\n"
 
 
 def _chunks(whole: Json, request: Json, _reply: Reply) -> Iterable[Json]:
@@ -40,17 +50,40 @@ def _message_events(whole: Json, _request: Json, reply: Reply) -> Iterable[Json]
     return _messages.events(whole, reply.finish_reason)
 
 
+def _content_chunks(whole: Json, _request: Json, reply: Reply) -> Iterable[Json]:
+    return _gemini.chunks(whole, reply.finish_reason)
+
+
+_GEMINI = _Endpoint(
+    _gemini.response,
+    _content_chunks,
+    _gemini.terminal,
+    complaint=_gemini.complaint,
+    answer=_gemini.said,
+    error=_gemini.error,
+)
+_STREAMED = ":streamGenerateContent"
 _ENDPOINTS = {
-    "/chat/completions": _Endpoint(_chat.completion, _chunks, _chat.terminal, named=False),
+    "/chat/completions": _Endpoint(_chat.completion, _chunks, _chat.terminal, end=_DONE),
     "/responses": _Endpoint(_responses.response, _events, _responses.terminal, named=True),
     "/messages": _Endpoint(
         _messages.message,
         _message_events,
         _messages.terminal,
-        named=True,
         complaint=_messages.complaint,
         answer=_messages.said,
+        error=_messages.error,
+        named=True,
     ),
+    ":generateContent": _GEMINI,
+    _STREAMED: _GEMINI,
+}
+# What is answered, and is no request to a model.
+_BESIDE = {
+    "/embeddings": _chat.embeddings,
+    "/messages/count_tokens": _messages.count,
+    ":countTokens": _gemini.count,
+    ":batchEmbedContents": _gemini.embeddings,
 }
 
 
@@ -122,13 +155,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or b"{}")
         path = self.path.split("?")[0]
         endpoint = next((e for suffix, e in _ENDPOINTS.items() if path.endswith(suffix)), None)
-        if path.endswith("/embeddings"):
-            vector = {"object": "embedding", "index": 0, "embedding": [0.0, 1.0]}
-            usage = {"prompt_tokens": 1, "total_tokens": 1}
-            listed = {"object": "list", "data": [vector], "model": body["model"], "usage": usage}
-            self._send(200, listed)
-        elif path.endswith("/messages/count_tokens"):
-            self._send(200, _messages.count(body))
+        beside = next((b for suffix, b in _BESIDE.items() if path.endswith(suffix)), None)
+        if beside is not None:
+            self._send(200, beside(body))
         elif endpoint is None:
             self._send(404, _error(404, f"no such thing: {path}"))
         else:
@@ -144,13 +173,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, endpoint: _Endpoint, request: Request, reply: Reply, number: int) -> None:
         if reply.status >= 400:  # noqa: PLR2004 - the first of HTTP's errors
-            error = _messages.error if endpoint.whole is _messages.message else _error
-            self._send(reply.status, error(reply.status, reply.text), reply.headers)
+            self._send(reply.status, endpoint.error(reply.status, reply.text), reply.headers)
             return
-        whole = endpoint.whole(reply, request.body, number)
+        named = request.path.rpartition("/")[2].partition(":")[0]  # Gemini has its model there
+        whole = endpoint.whole(reply, {"model": named, **request.body}, number)
         if whole.get("object") == "response":
             self.desk.responses[whole["id"]] = whole
-        if request.body.get("stream"):
+        if request.body.get("stream") or request.path.endswith(_STREAMED):
             made = endpoint.events(whole, request.body, reply)
             self._stream(endpoint, made if reply.events is None else reply.events, reply)
         else:
@@ -201,8 +230,8 @@ class _Handler(BaseHTTPRequestHandler):
                 time.sleep(reply.pause)
         if reply.ending == "cut":
             raise _BrokenError
-        if reply.ending == "complete" and not endpoint.named:
-            self._chunk("data: [DONE]\n\n")
+        if reply.ending == "complete" and endpoint.end:
+            self._chunk(endpoint.end)
         self.wfile.write(b"0\r\n\r\n")
 
     def _chunk(self, text: str) -> None:
@@ -215,9 +244,5 @@ def _says(event: Mapping[str, Any]) -> bool:
     deltas = [as_dict(choice.get("delta")) for choice in dicts(event.get("choices"))]
     delta = event.get("delta")
     own = as_dict(delta).get("text") if isinstance(delta, dict) else delta
-    return bool(any(delta.get("content") for delta in deltas) or own)
-
-
-def _error(status: int, message: str | None) -> Json:
-    kind = "invalid_request_error" if status < 500 else "server_error"  # noqa: PLR2004
-    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+    told = any(delta.get("content") for delta in deltas) or own
+    return bool(told or _gemini.says(cast("Json", event)))

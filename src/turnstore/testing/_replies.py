@@ -20,7 +20,7 @@ class ToolCall:
     Attributes:
         name: The tool's name.
         arguments: Its arguments, or the text that stands for them.
-        id: The call's id; the server makes one if it is None.
+        id: The call's id; the server makes one if it is None. (Gemini's has none then.)
         custom: Whether it is a custom tool, whose input is free text.
     """
 
@@ -43,11 +43,11 @@ class Reply:
         text: What the model says.
         tool_calls: The tools that it calls.
         refusal: What it says in refusing; then there is no text.
-        fields: Further fields of its message, such as `reasoning_content`.
+        fields: Further fields of its message, such as `reasoning_content`; of Gemini's content.
         finish: The finish reason, `stop` or `tool_calls` if None. Of a Responses request, the
             reasons `length` and `content_filter` make an incomplete response, `failed` makes a
-            failed one, and `error` ends a stream by an error event. Anthropic's stop reasons are
-            taken as they are, and made of OpenAI's.
+            failed one, and `error` ends a stream by an error event. Anthropic's stop reasons and
+            Gemini's finish reasons are taken as they are, and made of OpenAI's.
         status: The HTTP status; from 400 on, the answer is an error with the text as message.
         headers: Further headers of the answer.
         ending: `complete`; or `truncated`, which ends without the marks that say it is complete;

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class ModelServer:
-    """A local server that speaks OpenAI's API and Anthropic's, plain or streamed.
+    """A local server that speaks the APIs of OpenAI, Anthropic and Gemini, plain or streamed.
 
-    It answers chat completions, responses, and Anthropic's messages.
+    It answers chat completions, responses, Anthropic's messages and Gemini's contents.
 
     It answers from the conversation that it is sent, so a test can tell by the answer what the
     model was told: after "My name is Ada.", "What is my name?" is answered by "Your name is Ada."
@@ -45,7 +45,7 @@ class ModelServer:
 
     @property
     def requests(self) -> list[Request]:
-        """The requests for a completion, a response or a message so far, oldest first."""
+        """The requests for an answer of the model so far, oldest first."""
         return self._desk.requests
 
     @property
@@ -55,7 +55,7 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        """What an Anthropic client takes as `base_url`."""
+        """What a client of Anthropic or Google takes as `base_url`."""
         if self._http is None:
             raise RuntimeError("the model server is not running: enter it by `with`, or start() it")
         return f"http://127.0.0.1:{self._http.server_address[1]}"
