@@ -8,8 +8,13 @@ PYTEST_FLAGS ?= -q -n auto
 # redis-py versions that `make test-all` runs the tests with, beside the newest
 REDIS_PY := 5 6 7
 
+# What is checked with the types of its environment; pyproject.toml leaves it out elsewhere.
+RAILTRACKS := src/turnstore/integrations/railtracks.py tests/integrations/railtracks \
+  tests/typing/railtracks_api.py
+
 .DEFAULT_GOAL := help
-.PHONY: help demo web test test-integrations test-web test-all check bench coverage clean \
+.PHONY: help demo web test test-integrations test-railtracks test-web test-all check bench \
+  coverage clean \
   debian-servers debian-browser debian-lint
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -30,8 +35,16 @@ test-integrations: debian-servers $(VENV)/integrations.stamp  ## each adapter wi
 	$(BIN)/pytest $(PYTEST_FLAGS) tests/conformance tests/integrations
 	$(BIN)/pytest -q -m integrations tests/docs
 
+# Railtracks wants an older openai and mcp than the others. LiteLLM, which it brings along, would
+# look for prices in the network, and Railtracks writes a file for each session.
+test-railtracks: export LITELLM_LOCAL_MODEL_COST_MAP := True
+test-railtracks: export RAILTRACKS_DISABLE_EVENTS := True
+test-railtracks: debian-servers $(VENV)-railtracks/test.stamp  ## Railtracks, in an environment of its own
+	$(VENV)-railtracks/bin/pytest $(PYTEST_FLAGS) -p no:cacheprovider -m "" -k railtracks \
+	  tests/conformance tests/integrations/railtracks tests/docs
+
 test-web: debian-servers debian-browser $(VENV)/test-web.stamp  ## examples/web in a real browser, and the guides for the web
-	$(BIN)/pytest -q tests/web
+	$(BIN)/pytest $(PYTEST_FLAGS) --dist loadfile tests/web
 	$(BIN)/pytest -q -m web tests/docs
 
 test-all: debian-servers $(VENV)/test.stamp $(REDIS_PY:%=test-redis-py-%)  ## also slow tests, and redis-py 5, 6, 7
@@ -41,11 +54,14 @@ test-all: debian-servers $(VENV)/test.stamp $(REDIS_PY:%=test-redis-py-%)  ## al
 test-redis-py-%: $(VENV)-redis-py-%/test.stamp
 	$(VENV)-redis-py-$*/bin/pytest $(PYTEST_FLAGS) -p no:cacheprovider -W ignore::ResourceWarning
 
-check: debian-lint $(VENV)/dev.stamp  ## style, types, layers, Lua, file lengths, the wheel
+check: debian-lint $(VENV)/dev.stamp $(VENV)-railtracks/test.stamp  ## style, types, layers, Lua, file lengths, the wheel
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --python-executable $(VENV)-railtracks/bin/python \
+	  --cache-dir .mypy_cache/railtracks $(RAILTRACKS)
 	$(BIN)/pyright
+	$(BIN)/pyright -p tests/typing/railtracks.json
 	$(BIN)/lint-imports
 	$(BIN)/python tests/checks/lint_lua.py
 	$(BIN)/python tests/checks/lengths.py
@@ -58,7 +74,7 @@ bench: $(VENV)/test.stamp  ## the benchmarks, paired with what they are measured
 	$(BIN)/python benchmarks/run.py
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) $(VENV)-redis-py-* build dist .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(VENV)-railtracks $(VENV)-redis-py-* build dist .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis .coverage .coverage.*
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
@@ -90,6 +106,11 @@ $(VENV)/test-web.stamp: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --editable '.[demo,web,test,test-web,integrations,dev]'
+	touch $@
+
+$(VENV)-railtracks/test.stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-railtracks
+	$(VENV)-railtracks/bin/pip install --quiet --editable '.[test,railtracks]'
 	touch $@
 
 $(VENV)-redis-py-%/test.stamp: pyproject.toml

@@ -115,4 +115,4 @@ def _told(error: Exception) -> Event:
         return "busy", "Other messages of this conversation are still being answered."
     if isinstance(error, TurnstoreError):
         return "memory", "The memory failed, so the model was not asked."
-    return "model", "The model did not answer to the end."
+    return "model", "The model gave no complete answer."

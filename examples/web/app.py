@@ -136,4 +136,4 @@ async def ask(request: Request, chat: Chat, message: Message) -> AsyncIterator[S
 @app.exception_handler(TurnstoreError)
 async def no_memory(_: Request, __: Exception) -> Response:
     """Say that the memory failed: that must not look like an empty conversation."""
-    return JSONResponse({"detail": "The memory failed."}, 503)
+    return JSONResponse({"detail": "The conversation cannot be read at the moment."}, 503)

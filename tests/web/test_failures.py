@@ -37,7 +37,7 @@ def test_the_model_fails(
 ) -> None:
     model.script(*replies)
     tab.say(ASKED)
-    expect(tab.note).to_contain_text("The model did not answer to the end.")
+    expect(tab.note).to_contain_text("The model gave no complete answer.")
     assert stored(tab) == []
     tab.tries_again()
     tab.sees(ASKED, ANSWERED)
@@ -52,7 +52,9 @@ def test_there_is_no_redis(
     mortal.kill()
     tab.say(ASKED)
     expect(tab.note).to_contain_text("The memory failed, so the model was not asked.")
-    expect(tab.page.locator("#notice")).to_have_text("The memory failed.")
+    expect(tab.page.locator("#notice")).to_have_text(
+        "The conversation cannot be read at the moment."
+    )
     assert model.requests == []
     mortal.restart()
     expect(tab.page.locator("#notice")).to_be_hidden()
@@ -65,7 +67,9 @@ def test_there_is_no_redis(
 def test_an_outage_does_not_look_like_an_empty_chat(tab: Tab, mortal: EmbeddedServer) -> None:
     mortal.kill()
     tab.page.reload()
-    expect(tab.page.locator("#notice")).to_have_text("The memory failed.")
+    expect(tab.page.locator("#notice")).to_have_text(
+        "The conversation cannot be read at the moment."
+    )
     expect(tab.page.get_by_text("What would you like to talk about?")).to_be_hidden()
 
 

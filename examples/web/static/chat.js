@@ -92,6 +92,7 @@ function show(turns) {
     fill(turn, messages)
     turn.className = "turn"
     turn.dataset.stored = true
+    if (id === unanswered.get()?.key) unanswered.clear()
   }
   byId("empty").hidden = list.childElementCount > 0
   listed(turns[0]?.messages[0].content)
@@ -152,7 +153,7 @@ async function ask({key, text}) {
   const failed = outcome !== "done" && outcome !== "stopped"
   turn.className = failed ? "turn failed" : "turn"
   if (!failed) unanswered.clear()
-  say(turn, why, failed && (() => ask({key, text})))
+  scrolling(() => say(turn, why, failed && (() => ask({key, text}))))
   await sync()
 }
 
