@@ -10,13 +10,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 
+from ._stemming import stem
+
 __all__ = ["ID_BYTES", "bm25", "norm", "pack", "terms", "unpack"]
 
 ID_BYTES = 12
 _RECORD = struct.Struct(f">{ID_BYTES}sBH")  # id, frequency, length in terms
 _MOST_FREQUENT, _LONGEST = 0xFF, 0xFFFF
 
-_K1, _B = 1.2, 0.75
+# Short texts: their length says little of what they are about.
+_K1, _B = 0.9, 0.4
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 # The classes of marks that do not count: accents, Hebrew points, Arabic harakat, which one
@@ -38,8 +41,8 @@ _STOP = frozenset(_FREQUENT.split())
 def terms(text: str) -> Counter[str]:
     """Take the terms out of a text, with how often it has each.
 
-    Letter case, accents and forms of compatibility do not count; English endings are cut
-    off, and a few words that stand in every text are left out. In scripts without blanks,
+    Letter case, accents and forms of compatibility do not count; English words are brought
+    down to their stems, and a few that stand in every text are left out. In scripts without blanks,
     each two neighbouring characters are a term. No term is empty or has a `#`.
     """
     return Counter(_terms(text))
@@ -153,20 +156,4 @@ def _term(word: str) -> Iterator[str]:
     if ending not in ("", "s", "t", "m", "d", "ll", "re", "ve"):
         word += ending
     if word and word not in _STOP:
-        yield _stem(word)
-
-
-def _stem(word: str) -> str:
-    """Cut off the most frequent English endings."""
-    if len(word) < 4 or not word.isalpha():  # noqa: PLR2004 - "is", "gas", "2nd"
-        return word
-    if word.endswith("ies"):
-        return word[:-3] + "y" if len(word) > 4 else word[:-1]  # noqa: PLR2004 - "ties"
-    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        root = word[: -len(ending)]
-        if word.endswith(ending) and len(root) > 2 and any(v in root for v in "aeiouy"):  # noqa: PLR2004
-            word = root[:-1] if root[-1] == root[-2] and root[-1] not in "lsz" else root
-            break
-    return word[:-1] if len(word) > 3 and word.endswith("e") else word  # noqa: PLR2004
+        yield stem(word)
