@@ -2,9 +2,14 @@
 append: add one turn to a conversation, and drop the oldest turns beyond the limit.
 
 KEYS
-  1  turns         list  the head, then one element per turn or piece of one, oldest first
-  2  summary       text  of the oldest turns; lives and dies with them
-  3  queue         text  who has the lease of the conversation, and who waits for it
+  1  turns         list   the head, then one element per turn or piece of one, oldest first
+  2  summary       text   of the oldest turns; lives and dies with them
+  3  queue         text   who has the lease of the conversation, and who waits for it
+  4  generation    text?  what was begun and erased of the owner
+  5  conversations zset?  the owner's conversations by the time of their last write
+  6  lives         zset?  the same by the end of their lives
+  7  names         hash?  their ids and titles
+  8  cleared       zset?  the owner's conversations that were cleared of late
 
 ARGV
   1  turn_id       text  1 to 64, visible ASCII, no " \     the idempotency key
@@ -19,6 +24,9 @@ ARGV
   10 format        text  visible ASCII without " and \     whose JSON the messages are
   11 payload       JSON  an array, or an array, an object  the messages, and the meta
   12 lease         text  "<number> <token>", or empty      demanded, and given back after it
+  13 began         int?  as from owner_begin               what was erased since, is refused
+  14 member        text? a digest                          the conversation in its owner's lists
+  15 name          JSON? [id]                              the same, to be read again
 
 RETURNS {added, revision, turns, messages, tokens, dropped}
   added     int   1 stored now; 0 stored before under this turn id, or nothing to store
@@ -29,18 +37,28 @@ RETURNS {added, revision, turns, messages, tokens, dropped}
 ERRORS
   CONFLICT <revision>  not at `expected`, or nothing to continue; nothing was written
   LOST                 `lease` is not of the newest grant; nothing was written
+  ERASED <what>        erased or cleared since `began`, or too long ago; nothing was written
   CORRUPT, FORMAT      what is stored cannot be read; nothing was written
 ]]
 --# include element
 --# include head
 --# include oldest
 --# include allowed
+--# include life
 --# include put
 --# include queue
 --# include lease
+--# include owner
+--# include begun
+--# include listed
 local turns = KEYS[1]
 local summary = KEYS[2]
 local queue = KEYS[3]
+local generation = KEYS[4]
+local conversations = KEYS[5]
+local lives = KEYS[6]
+local names = KEYS[7]
+local cleared = KEYS[8]
 local turn_id = ARGV[1]
 local ttl_ms = tonumber(ARGV[2])
 local max_messages = tonumber(ARGV[3])
@@ -53,6 +71,9 @@ local codec = ARGV[9]
 local format = ARGV[10]
 local payload = ARGV[11]
 local lease = ARGV[12]
+local began = tonumber(ARGV[13])
+local member = ARGV[14]
+local name = ARGV[15]
 
 local head, refusal = read_head(turns)
 if refusal then
@@ -73,6 +94,13 @@ if newer then
   give_back(queue, lease)
   return answer(0, string.format("%d-", head.no - newer) .. turn_id, 0)
 end
+local owner
+if generation then
+  owner, refusal = still_begun(generation, cleared, member, began)
+  if refusal then
+    return redis.error_reply(refusal)
+  end
+end
 if not has_newest(queue, lease) then
   return redis.error_reply("LOST the lease")
 end
@@ -91,20 +119,17 @@ head.tokens = head.tokens + tokens
 add_id(head, turn_id)
 local dropped
 dropped, refusal = drop_oldest(turns, head, max_messages, 0)
+refusal = refusal or lease ~= "" and forbidden(queue, "SET")
+  or owner and listing_forbidden(generation, conversations, lives, names)
+  or put_forbidden(turns, head, dropped, ttl_ms)
 if refusal then
   return redis.error_reply(refusal)
 end
-
-local time = redis.call("TIME")
-local time_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-local element = codec .. string.format(
-  '[1,%d,%d,%d,%d,%d,%d,"%s","%s","%s",',
-  head.no, head.turn, head.messages, head.tokens, time_ms, count, format, turn_id, counter
-) .. payload .. "]"
-refusal = lease ~= "" and forbidden(queue, "SET")
-  or put_element(turns, summary, head, element, dropped, ttl_ms)
-if refusal then
-  return redis.error_reply(refusal)
+if owner then
+  -- First: a listed conversation that does not exist is harmless, the reverse is not.
+  list_it(generation, owner, conversations, lives, names, member, name, ttl_ms)
 end
+local element = codec .. header_text(head, count, format, turn_id, counter) .. payload .. "]"
+put_element(turns, summary, head, element, dropped, ttl_ms)
 give_back(queue, lease)
 return answer(1, revision(head), head.first_turn - first_turn)

@@ -2,32 +2,43 @@
 fold: replace the summary by one that covers more turns, and renew the lease or give it back.
 
 KEYS
-  1  turns     list  the head, then one element per turn or piece of one, oldest first
-  2  summary   text  of the oldest turns
-  3  lease     text  who folds now; expires by itself
+  1  turns       list   the head, then one element per turn or piece of one, oldest first
+  2  summary     text   of the oldest turns
+  3  lease       text   who folds now; expires by itself
+  4  generation  text?  what was begun and erased of the owner
+  5  cleared     zset?  the owner's conversations that were cleared of late
 
 ARGV
-  1  token     text             as given to fold_begin
-  2  lease_ms  int   >= 0       how long the lease is held on; 0 gives it back
-  3  covered   int   >= 0       the element up to which the replaced summary went; 0 none
+  1  token     text              as given to fold_begin
+  2  lease_ms  int   >= 0        how long the lease is held on; 0 gives it back
+  3  covered   int   >= 0        the element up to which the replaced summary went; 0 none
   4  upto      text  a revision  of the last element that the new one covers
-  5  value     JSON             the new summary: [1,<no>,...]; empty stores none
+  5  value     JSON              the new summary: [1,<no>,...]; empty stores none
+  6  began     int?  as given to fold_begin  what was erased since, is refused
+  7  member    text? a digest                the conversation in its owner's lists
 
 RETURNS int  1 stored; 0 not: the turns or the summary changed meanwhile, or nothing to store
 
 ERRORS
+  ERASED <what>    erased or cleared since `began`, or too long ago; nothing was written
   CORRUPT, FORMAT  what is stored cannot be read; nothing was written
 ]]
 --# include element
 --# include head
+--# include owner
+--# include begun
 local turns = KEYS[1]
 local summary = KEYS[2]
 local lease = KEYS[3]
+local generation = KEYS[4]
+local cleared = KEYS[5]
 local token = ARGV[1]
 local lease_ms = tonumber(ARGV[2])
 local covered = tonumber(ARGV[3])
 local upto = ARGV[4]
 local value = ARGV[5]
+local began = tonumber(ARGV[6])
+local member = ARGV[7]
 
 if redis.call("GET", lease) == token then
   if lease_ms > 0 then
@@ -40,6 +51,9 @@ if value == "" then
   return 0
 end
 local head, refusal = read_head(turns)
+if generation and not refusal then
+  refusal = select(2, still_begun(generation, cleared, member, began))
+end
 if refusal then
   return redis.error_reply(refusal)
 end

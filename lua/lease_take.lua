@@ -2,13 +2,17 @@
 lease_take: take the lease of a conversation, or a place in the queue for it.
 
 KEYS
-  1  queue        text  who has the lease of the conversation, and who waits for it
+  1  queue       text   who has the lease of the conversation, and who waits for it
+  2  generation  text?  what was begun and erased of the owner
+  3  cleared     zset?  the owner's conversations that were cleared of late
 
 ARGV
   1  token        text  1 to 64, visible ASCII, no : |  tells this turn from others
   2  lease_ms     int   >= 1                             how long the lease is held
   3  ticket_ms    int   >= 1                             the place is lost if not asked again
   4  max_waiters  int   >= 0                             places there are
+  5  began        int?  as from owner_begin              what was erased since, is refused
+  6  member       text? a digest                         the conversation in its owner's lists
 
 RETURNS {number, place, now_ms}
   number  int  the fence of the lease, which is taken; 0 where it is not yet
@@ -17,18 +21,28 @@ RETURNS {number, place, now_ms}
 
 ERRORS
   FULL <places>    no place is left; nothing was written
+  ERASED <what>    erased or cleared since `began`, or too long ago; nothing was written
   LOST             this turn has given the lease back, or has given up; nothing was written
   CORRUPT, FORMAT  the queue cannot be read; nothing was written
 ]]
 --# include queue
 --# include lease
+--# include owner
+--# include begun
 local queue = KEYS[1]
+local generation = KEYS[2]
+local cleared = KEYS[3]
 local token = ARGV[1]
 local lease_ms = tonumber(ARGV[2])
 local ticket_ms = tonumber(ARGV[3])
 local max_waiters = tonumber(ARGV[4])
+local began = tonumber(ARGV[5])
+local member = ARGV[6]
 
 local line, refusal = read_queue(queue)
+if generation and not refusal then
+  refusal = select(2, still_begun(generation, cleared, member, began))
+end
 if refusal then
   return redis.error_reply(refusal)
 end

@@ -1,20 +1,28 @@
--- Puts a new element at the end of the list, drops so many of the oldest, writes the head, and
--- starts the time to live anew. Answers a refusal, having written nothing, or nil.
-local function put_element(turns, summary, head, element, dropped, ttl_ms)
-  local created = head.no == 1
+-- Writes the header that src/turnstore/_element.py describes; the payload follows it.
+local function header_text(head, count, format, turn_id, counter)
+  local time = redis.call("TIME")
+  return string.format(
+    '[1,%d,%d,%d,%d,%d,%d,"%s","%s","%s",',
+    head.no, head.turn, head.messages, head.tokens,
+    time[1] * 1000 + math.floor(time[2] / 1000), count, format, turn_id, counter
+  )
+end
+
+-- Answers a refusal where an ACL forbids the user a command of put_element but the first.
+local function put_forbidden(turns, head, dropped, ttl_ms)
   local renewal = ttl_ms > 0 and "PEXPIRE" or "PERSIST"
-  local refusal
-  if created then
-    refusal = forbidden(turns, "DEL", renewal)
+  if head.no == 1 then
+    return forbidden(turns, "DEL", renewal)
   elseif dropped == 0 then
-    refusal = forbidden(turns, "LSET", renewal)
-  else
-    refusal = forbidden(turns, "LTRIM", "LPUSH", renewal)
+    return forbidden(turns, "LSET", renewal)
   end
-  if refusal then
-    return refusal
-  end
-  if created then
+  return forbidden(turns, "LTRIM", "LPUSH", renewal)
+end
+
+-- Puts a new element at the end of the list, drops so many of the oldest, writes the head, and
+-- starts the time to live anew.
+local function put_element(turns, summary, head, element, dropped, ttl_ms)
+  if head.no == 1 then
     redis.call("RPUSH", turns, head_text(head), element)
     redis.call("DEL", summary) -- of an earlier conversation under this id, which was evicted
   else
@@ -26,12 +34,5 @@ local function put_element(turns, summary, head, element, dropped, ttl_ms)
       redis.call("LPUSH", turns, head_text(head))
     end
   end
-  if ttl_ms > 0 then
-    redis.call("PEXPIRE", turns, ttl_ms)
-    redis.call("PEXPIRE", summary, ttl_ms)
-  else
-    redis.call("PERSIST", turns)
-    redis.call("PERSIST", summary)
-  end
-  return nil
+  set_life(turns, summary, ttl_ms)
 end

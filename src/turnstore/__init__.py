@@ -13,6 +13,7 @@ from .errors import (
     ConflictError,
     CorruptTurnError,
     DeniedError,
+    ErasedError,
     FormatError,
     LeaseError,
     LeaseLostError,
@@ -31,7 +32,16 @@ from .errors import (
     WrongTypeError,
 )
 from .messages import Input, Message
-from .results import Appended, History, Stat, Turn, TurnPage
+from .results import (
+    Appended,
+    ConversationInfo,
+    ConversationPage,
+    Erasure,
+    History,
+    Stat,
+    Turn,
+    TurnPage,
+)
 from .store import Store
 from .turn import AsyncPendingTurn, PendingTurn
 from .window import Window
@@ -44,8 +54,12 @@ __all__ = [
     "ClosedError",
     "ConflictError",
     "Conversation",
+    "ConversationInfo",
+    "ConversationPage",
     "CorruptTurnError",
     "DeniedError",
+    "ErasedError",
+    "Erasure",
     "FormatError",
     "History",
     "Input",

@@ -1,9 +1,9 @@
 """An operation as a value: what is sent, and how its reply is read.
 
-Nothing here talks to Redis. A `Call` is one command, an `Ask` is one question to a function
-of the caller's. A `Flow` is an operation of one or several of them: a generator that yields
-one and is sent back its result, or has its error thrown into it. `_io` holds the two loops,
-sync and async, that run it.
+Nothing here talks to Redis. A `Call` is one command, a `Together` some that go in one round
+trip, an `Ask` one question to a function of the caller's. A `Flow` is an operation of one or
+several of them: a generator that yields one and is sent back its result, or has its error
+thrown into it. `_io` holds the two loops, sync and async, that run it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ._scripts import Script
 
-__all__ = ["Ask", "Call", "Flow", "Pause"]
+__all__ = ["Ask", "Call", "Flow", "Pause", "Scan", "Step", "Together"]
 
 R = TypeVar("R")
 
-Flow: TypeAlias = Generator["Call | Ask | Pause", Any, R]
+Step: TypeAlias = "Call | Together | Scan | Ask | Pause"
+Flow: TypeAlias = Generator["Call | Together | Scan | Ask | Pause", Any, R]
 
 
 class Call(NamedTuple):
@@ -41,6 +42,34 @@ class Call(NamedTuple):
     writes: bool
     read: Callable[[Any], Any]
     expected: str | None = None
+
+
+class Together(NamedTuple):
+    """Several commands on keys of one slot, in this order; its result is a list of theirs.
+
+    In one round trip, where the client is one of a single server; others may come between.
+
+    Attributes:
+        calls: The commands.
+    """
+
+    calls: tuple[Call, ...]
+
+
+class Scan(NamedTuple):
+    """A look at every key that there is, for those that begin alike.
+
+    Its result is a set of keys: of all that were there from its beginning to its end.
+
+    Attributes:
+        operation: As for `Call`.
+        key: A key of the slot that they are in.
+        pattern: As for `SCAN`.
+    """
+
+    operation: str
+    key: bytes
+    pattern: bytes
 
 
 class Ask(NamedTuple):

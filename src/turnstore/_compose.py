@@ -49,6 +49,7 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
     *,
     shown: History | None = None,
     injected: str = "",
+    stored: list[Message] | None = None,
 ) -> Plan:
     """Put history into a request.
 
@@ -59,12 +60,14 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
         on_other_format: What to do about a stored turn of another format.
         shown: The part of the history that is sent; by default all of it.
         injected: What is sent before it: what was recalled, a summary.
+        stored: The messages of the request as they would be stored, from the first on;
+            none where they are stored as they are.
 
     Raises:
         FormatError: A stored turn has another format, and is not to be sent as text.
         ValueError: The request answers a tool call that no stored turn waits for.
     """
-    instructions, rest, new = _split(history, request, rules)
+    instructions, rest, new = _split(history, request, rules, stored)
     groups = _groups(history if shown is None else shown, rules, on_other_format)
     answered = _answered_from_outside(new, rules)
     continued: _Group | None = None
@@ -98,14 +101,16 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
     )
 
 
-def without_known(history: History, request: list[Message], rules: Format) -> list[Message]:
+def without_known(
+    history: History, request: list[Message], rules: Format, stored: list[Message] | None = None
+) -> list[Message]:
     """Leave out of a request what a history ends with; see `_overlap`."""
-    instructions, rest, _ = _split(history, request, rules)
+    instructions, rest, _ = _split(history, request, rules, stored)
     return instructions + rest
 
 
 def _split(
-    history: History, request: list[Message], rules: Format
+    history: History, request: list[Message], rules: Format, stored: list[Message] | None
 ) -> tuple[list[Message], list[Message], list[Message]]:
     """Give the leading instructions, what is to be sent after the history, and what is new."""
     leading = 0
@@ -114,6 +119,12 @@ def _split(
     instructions, rest = request[:leading], request[leading:]
     spoken = [message for message in rest if not rules.is_instruction(message)]
     known = _overlap(history, spoken, rules)
+    if stored:
+        # Those that were added later have no other form than their own.
+        forms = stored + request[len(stored) :]
+        pairs = zip(request[leading:], forms[leading:], strict=True)
+        as_stored = [form for message, form in pairs if not rules.is_instruction(message)]
+        known = max(known, _overlap(history, as_stored, rules))
     new = spoken[known:]
     if known:
         # From the first new message on, with the instructions that stand between.

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from . import _element, _scripts
-from ._calls import Call, Flow
+from ._calls import Call, Flow, Together
 from ._element import Element, Row
-from ._keys import Keys
+from ._keys import Keys, OwnerKeys
 from ._windowing import Counter, Density, start_of
 from .errors import ConflictError, CorruptTurnError, FormatError, UnavailableError
 from .results import EMPTY, Appended, History, Stat, Turn, TurnPage, time_of, turns_of
@@ -71,6 +71,7 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
     expected: str | None = None,
     continues: bool = False,
     lease: str = "",
+    began: int = 0,
 ) -> Flow[Appended]:
     """Add a turn: one call."""
     values = {
@@ -89,7 +90,9 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
     }
     read = _read_appended if draft.message_count else _read_unchanged
     try:
-        appended: Appended = yield script_call("append", keys, values, read, expected=expected)
+        appended: Appended = yield script_call(
+            "append", keys, values, read, expected=expected, began=began
+        )
     except UnavailableError as error:
         error.turn_id = draft.turn_id  # so that it can be repeated as the same turn
         raise
@@ -97,9 +100,16 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
 
 
 def read(
-    keys: Keys, window: Window, density: Density, counter: Counter | None = None
+    keys: Keys,
+    window: Window,
+    density: Density,
+    counter: Counter | None = None,
+    *,
+    begin: Call | None = None,
 ) -> Flow[History]:
     """Read the newest turns that fit a window: one call, seldom a second one.
+
+    With `begin`, that is done just before, and the history says with what result.
 
     The list is read by position, so how many elements hold the window has to be known
     before: `density` estimates it from what was read before, and where the estimate was
@@ -107,8 +117,13 @@ def read(
     Lua costs twice the time of one that does not.
     """
     wanted = density.elements(window)
+    began = 0
     while True:
-        raws: list[bytes] = yield _lrange(keys, wanted)
+        raws: list[bytes]
+        if begin is None or began:
+            raws = yield _lrange(keys, wanted)
+        else:
+            began, raws = yield Together((begin, _lrange(keys, wanted)))
         head = raws.pop(0) if raws and _element.is_head(raws[0]) else None
         # The head comes first in the list: where it was read, nothing is missing.
         if head is None and raws and (len(raws) < wanted or not wanted):
@@ -125,7 +140,10 @@ def read(
     density.learn(rows, start)
     if start > 0:
         tokens_before = Element(*rows[start - 1]).total_tokens
-    return History(rows[start:], tokens_before or 0, has_older=start > 0)
+    history = History(rows[start:], tokens_before or 0, has_older=start > 0)
+    if began:
+        history.began = began
+    return history
 
 
 def page(keys: Keys, limit: int, before: int | None) -> Flow[TurnPage]:
@@ -192,7 +210,7 @@ def rewind(keys: Keys, turns: int, expected: str | None) -> Flow[list[Turn]]:
     raise AssertionError  # the loop returns or raises
 
 
-def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int) -> Flow[int]:
+def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int, *, began: int = 0) -> Flow[int]:
     """Copy a conversation, up to a turn, into an empty one: two calls."""
     found: Found = yield page_call(source, 0 if upto is None else upto + 1, 0, "fork")
     elements = found.elements
@@ -221,9 +239,15 @@ def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int) -> Flow[int]
     before = (first.no, first.turn, messages_before, found.tokens_before)
     ids = [element.turn_id for element in elements[-IDS_KEPT:]]
     head = " ".join(["head 1", *map(str, (*totals, *before, len(ids))), *ids])
-    values = {"ttl_ms": ttl_ms, "head": head, "first": found.raws[0]}
     yield script_call(
-        "seed", target, values, int, expected=EMPTY, further=found.raws[1:], operation="fork to"
+        "seed",
+        target,
+        {"ttl_ms": ttl_ms},
+        int,
+        expected=EMPTY,
+        began=began,
+        further=(head.encode(), *found.raws),
+        operation="fork to",
     )
     return last.turn - first.turn + 1
 
@@ -253,20 +277,50 @@ def _named(keys: Keys, read: Callable[[T], R], raw: T) -> R:
 
 def script_call(  # noqa: PLR0913 - a call has these parts; all but two go by name
     name: str,
-    keys: Keys,
+    keys: Keys | OwnerKeys,
     values: dict[str, Any],
     read: Callable[[Any], Any],
     *,
     writes: bool = True,
     expected: str | None = None,
+    began: int = 0,
     further: Sequence[bytes] = (),
+    further_keys: Sequence[bytes] = (),
     operation: str | None = None,
 ) -> Call:
-    """Call a script: its header says the order of the arguments, and which keys it touches."""
+    """Call a script: its header says the order of the arguments, and which keys it touches.
+
+    Args:
+        name: The script's.
+        keys: Of the conversation, or of the owner.
+        values: The arguments by their names, but for those of an owned conversation.
+        read: Makes the result out of the reply.
+        writes: Whether it can change something.
+        expected: The revision that is demanded.
+        began: When what is done here began, where the conversation has an owner.
+        further: Arguments after those that have names.
+        further_keys: Keys after those that have names.
+        operation: What it is called in an error.
+    """
     script = _scripts.load(name)
-    arguments = (*script.order(values), *further)
-    touched = tuple([getattr(keys, name) for name in script.keys])
-    return Call(operation or name, touched, script, arguments, writes, read, expected)
+    if isinstance(keys, OwnerKeys) or keys.owner is None:
+        arguments = script.order(values)
+        touched = tuple([getattr(keys, key) for key in script.keys])
+    else:
+        known = {"began": began, "member": keys.member, "name": keys.name}
+        known = {one: known[one] for one in script.owned_arguments if one in known}
+        arguments = script.order({**known, **values}, owned=True)
+        both = {**keys._asdict(), **keys.owner._asdict()}
+        touched = tuple([both[key] for key in script.owned_keys])
+    return Call(
+        operation or name,
+        (*touched, *further_keys),
+        script,
+        (*arguments, *further),
+        writes,
+        read,
+        expected,
+    )
 
 
 def page_call(keys: Keys, before: int, max_turns: int, operation: str) -> Call:

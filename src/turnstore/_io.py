@@ -1,8 +1,8 @@
-"""Send calls to Redis: the only module that knows redis-py.
+"""Send calls to Redis: with `_faults`, the only module that knows redis-py.
 
 Two short loops, sync and async, run a flow. Around them stands what both share: how a
-command is spelled for redis-py, how a script is sent (by its hash, in full where the
-server does not know it), and which of our errors stands for which of redis-py's.
+command is spelled for redis-py, and how a script is sent (by its hash, in full where the
+server does not know it).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import contextvars
 import inspect
 import logging
-import re
 import time
 from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,24 +27,10 @@ from redis.backoff import ExponentialBackoff
 from redis.client import Pipeline as SyncPipeline
 from redis.retry import Retry
 
-from ._calls import Ask, Call, Flow, Pause
+from ._calls import Ask, Call, Flow, Pause, Scan, Step, Together
+from ._faults import FAULTS, translated
 from ._scripts import Script
-from .errors import (
-    ConflictError,
-    CorruptTurnError,
-    DeniedError,
-    FormatError,
-    LeaseLostError,
-    LeaseQueueFullError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    ScriptError,
-    ServerError,
-    TurnstoreError,
-    UnavailableError,
-    UnsupportedError,
-    WrongTypeError,
-)
+from .errors import UnavailableError
 
 __all__ = [
     "AsyncClient",
@@ -65,15 +50,11 @@ log = logging.getLogger("turnstore")
 Client: TypeAlias = "redis.Redis | redis.RedisCluster"
 AsyncClient: TypeAlias = "redis.asyncio.Redis | redis.asyncio.RedisCluster"
 
-# What redis-py may let through: its own errors, cluster errors that are not among them,
-# and the socket's.
-_FAULTS = (fault.RedisError, fault.RedisClusterException, OSError)
-
 # How a client that was made from a URL sends again: some 1.5 seconds in all, in seconds.
 _RETRIES, _BACKOFF_BASE, _BACKOFF_CAP = 4, 0.05, 1.0
 
-# Where the server says which line of a script failed: Redis 7, Redis 6, fakeredis.
-_SCRIPT_LINE = re.compile(r'(?:user_script|\[string "[^"]*"\]|<python>):(\d+)')
+# How many keys the server looks at in one step of a scan.
+_SCANNED = 1000
 
 
 def run(client: Client, flow: Flow[R]) -> R:
@@ -82,7 +63,7 @@ def run(client: Client, flow: Flow[R]) -> R:
         step = next(flow)
         while True:
             try:
-                reply = _send(client, step) if isinstance(step, Call) else _ask(step)
+                reply = _send(client, step) if isinstance(step, Call) else _do(client, step)
             except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
                 step = flow.throw(error)
             else:
@@ -99,7 +80,9 @@ async def arun(client: AsyncClient, flow: Flow[R]) -> R:
         step = next(flow)
         while True:
             try:
-                reply = await _asend(client, step) if isinstance(step, Call) else await _aask(step)
+                reply = await (
+                    _asend(client, step) if isinstance(step, Call) else _ado(client, step)
+                )
             except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
                 step = flow.throw(error)
             else:
@@ -135,46 +118,139 @@ async def unbroken(work: Awaitable[R]) -> R:
 
 
 def _send(client: Client, call: Call) -> Any:
+    faults: tuple[type[Exception], ...] = FAULTS
+    if isinstance(client, redis.RedisCluster):
+        # A thread that looks through the nodes while another learns them anew, after a lost
+        # connection, meets a dictionary that changes.
+        faults = (*FAULTS, RuntimeError)
     for whole in (False, True):
         try:
             # redis-py leaves this one method of its clients without types.
             reply = client.execute_command(  # type: ignore[no-untyped-call]
                 *_command(call, whole=whole), NEVER_DECODE=True
             )
-        except _FAULTS as error:
+        except faults as error:
             if isinstance(error, fault.NoScriptError) and not whole:
                 continue
-            raise _translated(error, call) from error
+            raise translated(error, call) from error
         return call.read(reply)
     raise AssertionError  # the second round returns or raises
 
 
 async def _asend(client: AsyncClient, call: Call) -> Any:
-    faults: tuple[type[Exception], ...] = _FAULTS
+    faults: tuple[type[Exception], ...] = FAULTS
     if isinstance(client, redis.asyncio.RedisCluster):
         # A lost connection makes it close the node's others too, in the middle of what they
         # do for other tasks: these meet a stream that is None.
-        faults = (*_FAULTS, AttributeError)
+        faults = (*FAULTS, AttributeError)
         # It fetches its slots with the first command; others that come meanwhile find it
         # without connections. This waits for that, and is free afterwards.
         try:
             await client.initialize()
-        except _FAULTS as error:
-            raise _translated(error, call) from error
+        except FAULTS as error:
+            raise translated(error, call) from error
     for whole in (False, True):
         try:
             reply = await client.execute_command(*_command(call, whole=whole), NEVER_DECODE=True)
         except faults as error:
             if isinstance(error, fault.NoScriptError) and not whole:
                 continue
-            raise _translated(error, call) from error
+            raise translated(error, call) from error
         return call.read(reply)
     raise AssertionError  # the second round returns or raises
 
 
-def _ask(question: Ask | Pause) -> Any:
-    if isinstance(question, Pause):
-        return time.sleep(question.seconds)
+def _do(client: Client, step: Step) -> Any:
+    if isinstance(step, Call):
+        return _send(client, step)
+    if isinstance(step, Together):
+        return _send_together(client, step)
+    if isinstance(step, Scan):
+        return _scan(client, step)
+    return time.sleep(step.seconds) if isinstance(step, Pause) else _ask(step)
+
+
+async def _ado(client: AsyncClient, step: Step) -> Any:
+    if isinstance(step, Call):
+        return await _asend(client, step)
+    if isinstance(step, Together):
+        return await _asend_together(client, step)
+    if isinstance(step, Scan):
+        return await _ascan(client, step)
+    return await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else _aask(step))
+
+
+def _send_together(client: Client, step: Together) -> list[Any]:
+    if not isinstance(client, redis.RedisCluster):
+        pipeline: Any = client.pipeline(transaction=False)
+        for call in step.calls:
+            pipeline.execute_command(*_command(call), NEVER_DECODE=True)
+        try:
+            replies = pipeline.execute(raise_on_error=False)
+        except FAULTS as error:
+            raise translated(error, step.calls[0]) from error
+        if not _unknown_script(replies):
+            return list(map(_read, step.calls, replies))
+    return [_send(client, call) for call in step.calls]
+
+
+async def _asend_together(client: AsyncClient, step: Together) -> list[Any]:
+    if not isinstance(client, redis.asyncio.RedisCluster):
+        pipeline: Any = client.pipeline(transaction=False)
+        for call in step.calls:
+            pipeline.execute_command(*_command(call), NEVER_DECODE=True)
+        try:
+            replies = await pipeline.execute(raise_on_error=False)
+        except FAULTS as error:
+            raise translated(error, step.calls[0]) from error
+        if not _unknown_script(replies):
+            return list(map(_read, step.calls, replies))
+    return [await _asend(client, call) for call in step.calls]
+
+
+def _unknown_script(replies: list[Any]) -> bool:
+    """Tell whether all have to be sent anew, so that they keep their order."""
+    return any(isinstance(reply, fault.NoScriptError) for reply in replies)
+
+
+def _read(call: Call, reply: Any) -> Any:
+    if isinstance(reply, Exception):
+        raise translated(reply, call) from reply
+    return call.read(reply)
+
+
+def _scan(client: Client, step: Scan) -> set[bytes]:
+    cursors: Any = client
+    try:
+        if isinstance(client, redis.RedisCluster):
+            where = cursors.get_node_from_key(step.key.decode())
+            found = cursors.scan_iter(step.pattern, count=_SCANNED, target_nodes=where)
+        else:
+            found = cursors.scan_iter(step.pattern, count=_SCANNED)
+        return {key if isinstance(key, bytes) else key.encode() for key in found}
+    except FAULTS as error:
+        raise translated(error, _as_call(step)) from error
+
+
+async def _ascan(client: AsyncClient, step: Scan) -> set[bytes]:
+    cursors: Any = client
+    try:
+        if isinstance(client, redis.asyncio.RedisCluster):
+            await client.initialize()
+            where = client.get_node_from_key(step.key.decode())
+            found = cursors.scan_iter(step.pattern, count=_SCANNED, target_nodes=where)
+        else:
+            found = cursors.scan_iter(step.pattern, count=_SCANNED)
+        return {key if isinstance(key, bytes) else key.encode() async for key in found}
+    except FAULTS as error:
+        raise translated(error, _as_call(step)) from error
+
+
+def _as_call(step: Scan) -> Call:
+    return Call(step.operation, (step.key,), "scan", (), writes=False, read=set)
+
+
+def _ask(question: Ask) -> Any:
     function, arguments, deadline = question
     if deadline is None:
         answer = function(*arguments)
@@ -194,9 +270,7 @@ def _ask(question: Ask | Pause) -> Any:
     return answer
 
 
-async def _aask(question: Ask | Pause) -> Any:
-    if isinstance(question, Pause):
-        return await asyncio.sleep(question.seconds)
+async def _aask(question: Ask) -> Any:
     function, arguments, deadline = question
     async with asyncio.timeout(deadline):
         if inspect.iscoroutinefunction(function):
@@ -218,165 +292,6 @@ def _command(call: Call, *, whole: bool = False) -> tuple[Any, ...]:
     return (command, *call.keys, *call.arguments)
 
 
-# What the server's error says, and what that means here. The first line that fits counts.
-# Redis 6 wraps an error inside a script into a longer text, hence the search.
-_REFUSALS: tuple[tuple[str, type[ServerError], str], ...] = (
-    (
-        r"\bWRONGTYPE\b",
-        WrongTypeError,
-        (
-            "the key holds a value that turnstore did not write; nothing was changed. "
-            "Delete it, or give the store another prefix"
-        ),
-    ),
-    (
-        r"\bOOM\b",
-        OutOfMemoryError,
-        (
-            "the server has reached maxmemory; nothing was written. Try again when memory "
-            "was freed, or set an eviction policy"
-        ),
-    ),
-    (
-        r"\bREADONLY\b",
-        ReadOnlyError,
-        (
-            "the server is a read-only replica; nothing was written. Connect to the primary "
-            "(a Sentinel or Cluster client follows a failover)"
-        ),
-    ),
-    (
-        r"\b(NOAUTH|WRONGPASS|NOPERM)\b|unauthenticated|permissions to|can't run this command",
-        DeniedError,
-        (
-            "the server did not allow it; nothing was written. Check the user, the password "
-            "and the ACL"
-        ),
-    ),
-    (
-        r"\b(NOREPLICAS|MISCONF)\b",
-        UnavailableError,
-        "the server takes no writes at present; nothing was written. Try again later",
-    ),
-    (
-        r"^(MOVED|ASK) \d",
-        UnsupportedError,
-        (
-            "the server is a node of a Cluster, and another node has the key; nothing was "
-            "written. Use a Cluster client: from_url(…, cluster=True)"
-        ),
-    ),
-    (
-        r"(?i)unknown (redis )?command",
-        UnsupportedError,
-        (
-            "the server does not know a command; nothing was written. Redis 6.2 or later, or "
-            "Valkey, is needed"
-        ),
-    ),
-)
-
-
-# Refused before it ran, this time. But redis-py may have sent the command before, to a server
-# that ran it and went down before it answered, and asks again while that comes back.
-_NOT_READY = re.compile(r"\b(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY)\b")
-
-# redis-py cuts the code off the text of an error that it has a class for.
-_CODES: tuple[tuple[type[Exception], str], ...] = (
-    (fault.BusyLoadingError, "LOADING"),
-    (fault.MasterDownError, "MASTERDOWN"),  # before its base, as is MOVED
-    (fault.ClusterDownError, "CLUSTERDOWN"),
-    (fault.TryAgainError, "TRYAGAIN"),
-    (fault.MovedError, "MOVED"),
-    (fault.AskError, "ASK"),
-    (fault.ReadOnlyError, "READONLY"),
-    (fault.OutOfMemoryError, "OOM"),
-    (fault.NoPermissionError, "NOPERM"),
-)
-
-
-def _translated(error: Exception, call: Call) -> TurnstoreError:
-    """Find the error of ours that says what happened, to which key, and what is left."""
-    what = f"{call.operation} of {call.keys[0].decode()}"
-    code = next((f"{code} " for kind, code in _CODES if isinstance(error, kind)), "")
-    text = f"{code}{error}"
-    return (
-        _refused_by_script(what, text, call)
-        or _refused_by_server(what, text)
-        or _unavailable(what, text, error, call)
-        or _failed_script(what, text, call)
-        or ServerError(f"{what}: the server answered with an error: {text}")
-    )
-
-
-def _refused_by_script(what: str, text: str, call: Call) -> TurnstoreError | None:
-    code, _, detail = text.partition(" ")
-    if code == "CONFLICT":
-        wanted = "a turn to continue" if call.expected is None else f"revision {call.expected}"
-        msg = (
-            f"{what}: expected {wanted}, found revision {detail}; nothing was written. Read "
-            "what is there now, and decide anew"
-        )
-        return ConflictError(msg, expected=call.expected, actual=detail)
-    if code == "LOST":
-        msg = f"{what}: its lease ran out, and others may have begun since; nothing was written"
-        return LeaseLostError(msg)
-    if code == "FULL":
-        msg = f"{what}: {detail} turns wait for it already; the model was not asked. Try later"
-        return LeaseQueueFullError(msg)
-    if code == "CORRUPT":
-        return CorruptTurnError(f"{what}: {detail}; nothing was written")
-    if code == "FORMAT":
-        msg = f"{what}: stored in format {detail}, and this version reads 1; nothing was written"
-        return FormatError(msg)
-    return None
-
-
-def _refused_by_server(what: str, text: str) -> ServerError | None:
-    for pattern, kind, meaning in _REFUSALS:
-        if re.search(pattern, text):
-            # An earlier sending by redis-py, whose answer was lost, may have been carried out.
-            said = meaning.replace("nothing was written", "nothing was written by this sending")
-            return kind(f"{what}: {said}. The server said: {text}")
-    return None
-
-
-def _unavailable(what: str, text: str, error: Exception, call: Call) -> ServerError | None:
-    if isinstance(error, fault.AuthenticationError | fault.AuthorizationError):
-        return DeniedError(f"{what}: the server did not accept the credentials: {error}")
-    is_ready = _NOT_READY.search(text) is None
-    refusals = fault.ResponseError | fault.DataError | fault.InvalidResponse
-    if is_ready and isinstance(error, refusals):
-        return None
-    # redis-py may have sent the command several times, and any of them may have arrived.
-    # Only where no connection was to be had is it sure that none did.
-    unknown = call.writes and not isinstance(error, fault.MaxConnectionsError)
-    state = (
-        "it is not known whether it was carried out; an append is safe to repeat with the "
-        "same turn id"
-        if unknown
-        else "nothing was changed; try again"
-    )
-    reason = "no answer from the server" if is_ready else "the server is not ready"
-    return UnavailableError(
-        f"{what}: {reason}; {state}. The client said: {text}",
-        outcome_unknown=unknown,
-    )
-
-
-def _failed_script(what: str, text: str, call: Call) -> ScriptError | None:
-    found = _SCRIPT_LINE.search(text)
-    if found is None or not isinstance(call.command, Script):
-        return None
-    script, line = call.command, int(found[1])
-    file, number = script.lines[line - 1] if line <= len(script.lines) else (script.name, line)
-    msg = (
-        f"{what}: lua/{file}, line {number} failed: {text}. Scripts check before they write, so "
-        "that nothing should be written; stat() says what is there. Please report this text"
-    )
-    return ScriptError(msg, file=file, line=number)
-
-
 def connect(url: str, *, is_cluster: bool) -> Client:
     """Make a client from a URL, which goes to redis-py untouched.
 
@@ -394,7 +309,7 @@ def connect(url: str, *, is_cluster: bool) -> Client:
         return redis.Redis.from_url(url, retry=Retry(backoff, _RETRIES))
     try:
         return redis.RedisCluster.from_url(url)
-    except _FAULTS as error:
+    except FAULTS as error:
         msg = f"no node of the cluster answered; nothing was sent. The client said: {error}"
         raise UnavailableError(msg) from error
 

@@ -1,11 +1,12 @@
 """The names of Redis keys.
 
-``{prefix}:1:{<store>:<conversation>}:<part>``. The braces around the two digests are
-the hash tag of Redis Cluster, so that everything of one conversation lies in one slot.
-Both names are digested (BLAKE2b, 128 bits, each with a personalisation of its own): no
-delimiter, brace, blank or length in an id can reach the key, and two ids cannot
-collide. A secret makes the digests unguessable. This keeps ids apart and out of sight;
-it does not decide who may read a conversation.
+``{prefix}:1:{<store>:<conversation>}:<part>``, and with an owner
+``{prefix}:1:{<store>:<owner>}:<conversation>:<part>``. The braces around two digests are
+the hash tag of Redis Cluster, so that everything of one conversation, and everything of
+one owner, lies in one slot. All names are digested (BLAKE2b, 128 bits, each kind with a
+personalisation of its own): no delimiter, brace, blank or length in an id can reach the
+key, and two ids cannot collide. A secret makes the digests unguessable. This keeps ids
+apart and out of sight; it does not decide who may read a conversation.
 """
 
 from __future__ import annotations
@@ -45,13 +46,53 @@ def owner_digest(owner: str, secret: bytes) -> str:
     return _digest("the id of an owner", owner, b"turnstore.owner", secret)
 
 
+class OwnerKeys(NamedTuple):
+    """The keys of one owner that every part of turnstore knows; all in one slot.
+
+    So do the owner's conversations lie there, and whatever else belongs to the owner.
+    """
+
+    generation: bytes
+    """What was begun and erased: what began before an erasure is refused after it."""
+    conversations: bytes
+    """The owner's conversations by the time when they were last written to."""
+    lives: bytes
+    """The same by the end of their lives."""
+    names: bytes
+    """Their ids and titles."""
+    cleared: bytes
+    """Those that were cleared of late, and when."""
+
+    def __str__(self) -> str:
+        """Name the owner in an error: by the first key."""
+        return self.generation.decode()
+
+    @property
+    def tag(self) -> bytes:
+        """What every key of the owner begins with, up to the colon before the part."""
+        return self.generation.removesuffix(b"generation")
+
+    def conversation(self, digest: str, name: bytes = b"") -> Keys:
+        """Name the keys of one of the owner's conversations, by its digest."""
+        tag = self.tag + digest.encode() + b":"
+        parts = tag + b"turns", tag + b"summary", tag + b"lease", tag + b"queue"
+        return Keys(*parts, self, digest, name)
+
+
 class Keys(NamedTuple):
-    """The keys of one conversation, by the names that the scripts have for them."""
+    """The keys of one conversation, by the names that the scripts have for them.
+
+    `owner` is None where it has no owner. `member` and `name` are what the owner's lists
+    have for it: its digest, and its id as JSON.
+    """
 
     turns: bytes
     summary: bytes
     lease: bytes
     queue: bytes
+    owner: OwnerKeys | None = None
+    member: str = ""
+    name: bytes = b""
 
     def __str__(self) -> str:
         """Name the conversation in an error: by its first key."""
@@ -59,28 +100,21 @@ class Keys(NamedTuple):
 
 
 def key_names(prefix: str, store: str, conversation: str) -> Keys:
-    """Join the names of a conversation's keys from a prefix and two digests."""
+    """Join the names of the keys of a conversation without an owner, from two digests."""
     tag = f"{prefix}:{_DATA_VERSION}:{{{store}:{conversation}}}:".encode()
     return Keys(tag + b"turns", tag + b"summary", tag + b"lease", tag + b"queue")
-
-
-class OwnerKeys(NamedTuple):
-    """The keys of one owner that every part of turnstore knows; all in one slot."""
-
-    generation: bytes
-    """How often everything of the owner was erased: what began before it is refused."""
-    conversations: bytes
-    """The owner's conversations by the time when they were last used."""
-
-    def __str__(self) -> str:
-        """Name the owner in an error: by the first key."""
-        return self.generation.decode()
 
 
 def owner_key_names(prefix: str, store: str, owner: str) -> OwnerKeys:
     """Join the names of an owner's keys from a prefix and two digests."""
     tag = f"{prefix}:{_DATA_VERSION}:{{{store}:{owner}}}:".encode()
-    return OwnerKeys(tag + b"generation", tag + b"conversations")
+    return OwnerKeys(
+        tag + b"generation",
+        tag + b"conversations",
+        tag + b"lives",
+        tag + b"names",
+        tag + b"cleared",
+    )
 
 
 def check_prefix(prefix: str) -> str:

@@ -87,6 +87,7 @@ class Hold:
         unreachable: Whether the server failed, so that giving back had better not be
             waited for.
         trouble: Why the newest renewal failed.
+        began: When the turn began, where the conversation has an owner.
     """
 
     def __init__(self, keys: Keys, lease: Lease) -> None:
@@ -95,6 +96,7 @@ class Hold:
         self.unreachable = False
         self.trouble: Exception | None = None
         self.renewal_seconds = lease.ttl.total_seconds() / 3
+        self.began = 0
         self._keys = keys
         self._lease = lease
         self._token = ""
@@ -156,7 +158,9 @@ class Hold:
             "ticket_ms": _TICKET_MS,
             "max_waiters": self._lease.waiters,
         }
-        return script_call("lease_take", self._keys, values, _read_asked, operation="lease")
+        return script_call(
+            "lease_take", self._keys, values, _read_asked, began=self.began, operation="lease"
+        )
 
     def renew(self) -> Flow[bool]:
         """Hold the lease for longer, unless the turn stands still; never raises.
@@ -192,7 +196,9 @@ class Hold:
         self.over = True
         values = {"token": self._token}
         try:
-            yield script_call("lease_release", self._keys, values, int, operation="release")
+            yield script_call(
+                "lease_release", self._keys, values, int, began=self.began, operation="release"
+            )
         except Exception as error:  # noqa: BLE001 - then it runs out by itself
             log.warning("a lease was not given back, and runs out by itself: %s", error)
 

@@ -6,23 +6,40 @@ Checks what callers hand in, before anything is sent, and answers the flows of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypedDict
 
-from . import _element, _history, _json, _keys
+from . import _element, _history, _json, _keys, _owners
 from ._calls import Flow
+from ._checks import (
+    DEFAULT_WINDOW,
+    check_revision,
+    check_turn_id,
+    check_window,
+    milliseconds,
+    ordinal,
+    plain_meta,
+)
 from ._history import Draft
-from ._keys import Keys
+from ._keys import Keys, OwnerKeys
+from ._redaction import Redact, redacted, redacted_text
 from ._windowing import Density
 from .context import Context, Summary, TokenCounter
 from .context.summary import Carried, carried, fold, is_due
 from .context.tokens import token_counter
 from .errors import LimitError
 from .messages import Format, Input, Message, format_named, plain_messages
-from .results import Appended, History, Stat, Turn, TurnPage
+from .results import (
+    Appended,
+    ConversationPage,
+    Erasure,
+    History,
+    Stat,
+    Turn,
+    TurnPage,
+)
 from .window import Window, limit
 
 __all__ = [
@@ -35,13 +52,6 @@ __all__ = [
     "plain_meta",
 ]
 
-DEFAULT_WINDOW = Window(messages=100)
-
-_MILLISECOND = timedelta(milliseconds=1)
-# Visible ASCII without what would need an escape between the quotes of JSON.
-_TURN_ID = re.compile(r"[!#-\[\]-~]{1,64}")
-_REVISION = re.compile(r"0|\d+-[!#-\[\]-~]{1,64}")
-
 
 class StoreOptions(TypedDict, total=False):
     """What `Store` takes beside a client and a name; see there."""
@@ -53,6 +63,7 @@ class StoreOptions(TypedDict, total=False):
     max_turn_messages: int | None
     max_turn_bytes: int | None
     count_tokens: str | Callable[[Message], int] | TokenCounter | None
+    redact: Redact | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +75,7 @@ class Settings:
     max_turn_messages: int | None
     max_turn_bytes: int | None
     count_tokens: str | Callable[[Message], int] | TokenCounter | None
+    redact: Redact | None = None
     ttl_ms: int = field(init=False)
     """The time to live in milliseconds, 0 for ever."""
 
@@ -107,7 +119,7 @@ class Settings:
 class Home:
     """A store without its connection: names, settings, and what its reads have learnt."""
 
-    __slots__ = ("_prefix", "_secret", "_store", "counter", "density", "settings")
+    __slots__ = ("_prefix", "_secret", "_store", "counter", "density", "erasers", "settings")
 
     def __init__(self, name: str, prefix: str, secret: bytes | None, settings: Settings) -> None:
         self._prefix = _keys.check_prefix(prefix)
@@ -115,16 +127,40 @@ class Home:
         self._store = _keys.store_digest(name, self._secret)
         self.settings = settings
         self.density = Density()
+        self.erasers: list[_owners.Eraser] = []
+        """What an erasure deletes beside conversations."""
         self.counter: TokenCounter | None = None
         """What counts tokens: what the settings say, or from the first limit of tokens on,
         the default."""
         if settings.count_tokens is not None:
             self.counter = token_counter(settings.count_tokens)
 
-    def place(self, identifier: str) -> Place:
-        """Find the place of a conversation by its id."""
+    def place(self, identifier: str, owner: str | None = None) -> Place:
+        """Find the place of a conversation by its id, and its owner's where it has one."""
+        if owner is not None:
+            return self.owned_place(identifier, self.owner(owner))
         digest = _keys.conversation_digest(identifier, self._secret)
         return Place(self, _keys.key_names(self._prefix, self._store, digest))
+
+    def owned_place(self, identifier: str, owner: OwnerKeys) -> Place:
+        """Find the place of a conversation among its owner's."""
+        digest = _keys.conversation_digest(identifier, self._secret)
+        return Place(self, owner.conversation(digest, _owners.listing_name(identifier)))
+
+    def owner(self, owner: str) -> OwnerKeys:
+        """Find the keys of an owner."""
+        digest = _keys.owner_digest(owner, self._secret)
+        return _keys.owner_key_names(self._prefix, self._store, digest)
+
+    def conversations(self, owner: str, limit_: int, before: int | None) -> Flow[ConversationPage]:
+        """List an owner's conversations."""
+        ordinal("conversations(limit={})", limit_)
+        ordinal("conversations(before={})", before, optional=True)
+        return _owners.page(self.owner(owner), limit_, before)
+
+    def erase(self, owner: str, *, verify: bool) -> Flow[Erasure]:
+        """Delete everything of an owner."""
+        return _owners.erase(self.owner(owner), self.erasers, verify=bool(verify))
 
 
 class Place:
@@ -140,6 +176,11 @@ class Place:
     def settings(self) -> Settings:
         """The settings of the store."""
         return self._home.settings
+
+    @property
+    def redacts(self) -> bool:
+        """Whether messages are changed before they are stored."""
+        return self._home.settings.redact is not None
 
     @property
     def counter(self) -> TokenCounter | None:
@@ -177,7 +218,7 @@ class Place:
         # Where no older turn is held, those before the window were dropped: nothing to fold.
         due = shown.has_older and is_due(summary, known, first, shown.tokens_before)
         if closes or due:
-            folding = fold(self.keys, summary, first, context.counts)
+            folding = fold(self.keys, summary, first, context.counts, clean=self.redacted_text)
             if summary.when == "before":
                 folded = yield from folding
                 known = folded if folded.text else known
@@ -190,12 +231,67 @@ class Place:
         elements = history.elements
         if not elements:
             return ""
-        known = yield from fold(self.keys, summary, elements[0].turn, context.counts, strict=True)
+        first = elements[0].turn
+        known = yield from fold(
+            self.keys, summary, first, context.counts, clean=self.redacted_text, strict=True
+        )
         return known.text
 
-    def sibling(self, identifier: str) -> Place:
-        """Find the place of another conversation of the same store."""
-        return self._home.place(identifier)
+    def sibling(self, identifier: str, owner: str | None = None) -> Place:
+        """Find the place of another conversation of the same store, and of the same owner.
+
+        Raises:
+            ValueError: An owner was given where this conversation has another one.
+        """
+        mine = self.keys.owner
+        if mine is None:
+            return self._home.place(identifier, owner)
+        if owner is not None and self._home.owner(owner) != mine:
+            msg = "a conversation with an owner is forked for that owner alone"
+            raise ValueError(msg)
+        return self._home.owned_place(identifier, mine)
+
+    def begun(self) -> Flow[int]:
+        """Begin to write for its owner; 0 without a call where it has none."""
+        return _owners.begun(self.keys)
+
+    def title(self) -> Flow[str | None]:
+        """Read its title."""
+        self._check_owned("title()")
+        return _owners.title(self.keys)
+
+    def set_title(self, title: str | None) -> Flow[bool]:
+        """Give it another title."""
+        self._check_owned("set_title()")
+        if title is not None and not isinstance(title, str):
+            msg = f"a title is text, or None for none; not {type(title).__name__}"
+            raise TypeError(msg)
+        if title is not None and not 1 <= len(title) <= _owners.TITLE_LENGTH:
+            msg = f"a title of {len(title)} characters: use 1 to {_owners.TITLE_LENGTH}, or None"
+            raise ValueError(msg)
+        (identifier,) = _json.loads(self.keys.name)
+        return _owners.set_title(self.keys, _owners.listing_name(identifier, title or ""))
+
+    def _check_owned(self, what: str) -> None:
+        if self.keys.owner is None:
+            msg = f"{what} needs an owner: store.conversation(id, owner=…); titles are in its list"
+            raise TypeError(msg)
+
+    def redacted(self, messages: list[Message], rules: Format) -> Flow[list[Message]]:
+        """Give messages as they are to be stored."""
+        return redacted(self.settings.redact, messages, rules)
+
+    def redacted_meta(self, meta: dict[str, Any]) -> Flow[dict[str, Any]]:
+        """Give what is known of a turn as it is to be stored: the names in it, changed too."""
+        names = meta.get("entities")
+        if self.settings.redact is None or not isinstance(names, list) or not names:
+            return meta
+        text = yield from self.redacted_text("\n".join(map(str, names)))
+        return {**meta, "entities": [name for name in text.split("\n") if name]}
+
+    def redacted_text(self, text: str) -> Flow[str]:
+        """Give a text as it is to be stored."""
+        return redacted_text(self.settings.redact, text)
 
     def append(  # noqa: PLR0913 - the options of the public append
         self,
@@ -210,13 +306,48 @@ class Place:
         """Append what a caller gave."""
         rules = format_named(format)
         plain = plain_messages(messages, rules)
-        draft = self.draft(plain, turn_id, rules, meta or {})
-        return self.append_draft(draft, expected_revision, continues=continues)
+        if self.settings.redact is None:
+            draft = self.draft(plain, turn_id, rules, meta or {})
+            if self.keys.owner is None:
+                return self.append_draft(draft, expected_revision, continues=continues)
+            check_revision(expected_revision)
+            return self._append_owned(draft, expected_revision, continues=continues)
+        check_revision(expected_revision)
+        turn_id = _history.new_turn_id() if turn_id is None else check_turn_id(turn_id)
+        meta = plain_meta(meta or {})
+        return self._append_redacted(
+            plain, turn_id, rules, meta, expected_revision, continues=continues
+        )
+
+    def _append_owned(
+        self, draft: Draft, expected_revision: str | None, *, continues: bool
+    ) -> Flow[Appended]:
+        began = yield from self.begun()
+        return (
+            yield from self.append_draft(draft, expected_revision, continues=continues, began=began)
+        )
+
+    def _append_redacted(  # noqa: PLR0913 - the options of the public append
+        self,
+        plain: list[Message],
+        turn_id: str,
+        rules: Format,
+        meta: dict[str, Any],
+        expected_revision: str | None,
+        *,
+        continues: bool,
+    ) -> Flow[Appended]:
+        began = yield from self.begun()
+        messages = yield from self.redacted(plain, rules)
+        draft = self.draft(messages, turn_id, rules, meta)
+        return (
+            yield from self.append_draft(draft, expected_revision, continues=continues, began=began)
+        )
 
     def draft(
         self, messages: list[Message], turn_id: str | None, rules: Format, meta: dict[str, Any]
     ) -> Draft:
-        """Count and serialise the messages of a turn; see `Settings.draft`."""
+        """Count and serialise the messages of a turn as they are; see `Settings.draft`."""
         return self.settings.draft(messages, turn_id, rules, meta, self._home.counter)
 
     def append_draft(
@@ -226,6 +357,7 @@ class Place:
         *,
         continues: bool = False,
         lease: str = "",
+        began: int = 0,
     ) -> Flow[Appended]:
         """Append a turn that is ready; with a lease, only if no other was granted since."""
         return _history.append(
@@ -236,15 +368,17 @@ class Place:
             expected=check_revision(expected_revision),
             continues=continues,
             lease=lease,
+            began=began,
         )
 
-    def read(self, window: Window | None) -> Flow[History]:
-        """Read the newest turns that fit."""
+    def read(self, window: Window | None, *, begins: bool = False) -> Flow[History]:
+        """Read the newest turns that fit; where something begins with it, the history says so."""
         window = check_window(window)
         home = self._home
         if window.tokens is not None and home.counter is None:
             home.counter = token_counter(None)
-        return _history.read(self.keys, window, home.density, home.counter)
+        begin = _owners.begin(self.keys) if begins and self.keys.owner else None
+        return _history.read(self.keys, window, home.density, home.counter, begin=begin)
 
     def turns(self, limit_: int, before: int | None) -> Flow[TurnPage]:
         """Read a page of turns."""
@@ -287,95 +421,14 @@ class Place:
         if target.keys == self.keys:
             msg = "a conversation cannot be forked onto itself; give another id"
             raise ValueError(msg)
-        ttl_ms = self.settings.ttl_ms
-        return _history.fork(self.keys, target.keys, upto, ttl_ms)
+        return self._fork(target.keys, upto)
+
+    def _fork(self, target: Keys, upto: int | None) -> Flow[int]:
+        began = yield from _owners.begun(target)
+        return (
+            yield from _history.fork(self.keys, target, upto, self.settings.ttl_ms, began=began)
+        )
 
     def stat(self) -> Flow[Stat]:
         """Measure it."""
         return _history.stat(self.keys)
-
-
-def milliseconds(ttl: timedelta | None) -> int:
-    """Give a time to live in whole milliseconds; 0 for None, which keeps forever.
-
-    Raises:
-        TypeError: It is not a timedelta.
-        ValueError: It is below one millisecond.
-    """
-    if ttl is None:
-        return 0
-    if not isinstance(ttl, timedelta):
-        msg = f"ttl is a timedelta, or None to keep forever; not {type(ttl).__name__}"
-        raise TypeError(msg)
-    if ttl < _MILLISECOND:
-        msg = f"ttl {ttl} is below one millisecond; None keeps forever, clear() deletes"
-        raise ValueError(msg)
-    return ttl // _MILLISECOND
-
-
-def check_window(window: Window | None) -> Window:
-    """Give a window, the default one for None."""
-    if window is None:
-        return DEFAULT_WINDOW
-    if not isinstance(window, Window):
-        msg = f"window is a Window, as in Window(turns=20); not {type(window).__name__}"
-        raise TypeError(msg)
-    return window
-
-
-def check_turn_id(turn_id: str) -> str:
-    """Give back a turn id that a header can hold."""
-    if not isinstance(turn_id, str):
-        msg = f"turn_id is text, not {type(turn_id).__name__}"
-        raise TypeError(msg)
-    if not _TURN_ID.fullmatch(turn_id):
-        msg = (
-            f"turn_id {turn_id[:80]!r}: use 1 to 64 visible ASCII characters, no blanks, "
-            "quotes or backslashes"
-        )
-        raise ValueError(msg)
-    return turn_id
-
-
-def check_revision(revision: str | None) -> str | None:
-    """Give back a revision of ours, or None."""
-    if revision is None:
-        return None
-    if not isinstance(revision, str):
-        msg = f"a revision is text, not {type(revision).__name__}"
-        raise TypeError(msg)
-    if not _REVISION.fullmatch(revision):
-        msg = f"{revision[:100]!r} is not a revision; take it from a read or an append"
-        raise ValueError(msg)
-    return revision
-
-
-def ordinal(what: str, value: int | None, *, optional: bool = False, least: int = 1) -> None:
-    """Check a number that counts turns or messages, or names a turn.
-
-    Raises:
-        TypeError: It is no whole number.
-        ValueError: It is below the least one.
-    """
-    if optional and value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool):
-        msg = f"{what.format(repr(value))}: a whole number is needed"
-        raise TypeError(msg)
-    if value < least:
-        msg = f"{what.format(value)}: the least is {least}"
-        raise ValueError(msg)
-
-
-def plain_meta(meta: dict[str, Any]) -> dict[str, Any]:
-    """Copy what is kept beside the messages of a turn; refuse what is not JSON."""
-    if not meta and isinstance(meta, dict):
-        return meta
-    if not isinstance(meta, dict):
-        msg = f"meta is a dict, not {type(meta).__name__}"
-        raise TypeError(msg)
-    try:
-        return _json.plain(meta)  # type: ignore[no-any-return]  # a dict gives a dict
-    except ValueError as error:
-        msg = f"meta{error}; nothing was written"
-        raise ValueError(msg) from error

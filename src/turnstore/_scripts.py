@@ -18,7 +18,7 @@ from typing import Any
 __all__ = ["Script", "load", "names"]
 
 _INCLUDE = re.compile(r"^--# include (\w+)$")
-_DECLARED = re.compile(r"^  \d+ +(\w+) ", re.MULTILINE)
+_DECLARED = re.compile(r"^  \d+ +(\w+) +\w+([?*]?) ", re.MULTILINE)
 _SECTION = r"^{}\n(.*?)\n\n"
 
 
@@ -30,8 +30,10 @@ class Script:
         name: The file's name without its ending.
         source: The text that the server runs, includes in place.
         sha: Its SHA-1 in hex, by which the server knows it.
-        keys: The names of KEYS, in order.
-        arguments: The names of ARGV, in order.
+        keys: The names of KEYS, in order, where the conversation has no owner.
+        arguments: The names of ARGV, in order, likewise.
+        owned_keys: The names of KEYS where it has one; those that are many are not named.
+        owned_arguments: The names of ARGV, likewise.
         lines: For each line of `source`, the file and line that it came from.
     """
 
@@ -40,20 +42,27 @@ class Script:
     sha: str
     keys: tuple[str, ...]
     arguments: tuple[str, ...]
+    owned_keys: tuple[str, ...]
+    owned_arguments: tuple[str, ...]
     lines: tuple[tuple[str, int], ...]
 
-    def order(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    def order(self, values: Mapping[str, Any], *, owned: bool = False) -> tuple[Any, ...]:
         """Put named arguments into the order of the script.
+
+        Args:
+            values: The arguments by their names.
+            owned: Whether those are among them that only an owned conversation has.
 
         Raises:
             TypeError: A name is missing, or is none of the script's.
         """
+        arguments = self.owned_arguments if owned else self.arguments
         try:
-            if len(values) == len(self.arguments):
-                return tuple(map(values.__getitem__, self.arguments))
+            if len(values) == len(arguments):
+                return tuple(map(values.__getitem__, arguments))
         except KeyError:
             pass
-        msg = f"{self.name}.lua takes {self.arguments}, not {tuple(values)}"
+        msg = f"{self.name}.lua takes {arguments}, not {tuple(values)}"
         raise TypeError(msg)
 
 
@@ -63,13 +72,16 @@ def load(name: str) -> Script:
     text = (_folder() / f"{name}.lua").read_text("utf-8")
     joined = _join(f"{name}.lua", text)
     source = "\n".join(line for line, _ in joined) + "\n"
+    keys, arguments = _declared("KEYS", text), _declared("ARGV", text)
     return Script(
         name=name,
         source=source,
         # Redis names scripts by SHA-1; no secret depends on it.
         sha=sha1(source.encode(), usedforsecurity=False).hexdigest(),
-        keys=_declared("KEYS", text),
-        arguments=_declared("ARGV", text),
+        keys=_named(keys, ""),
+        arguments=_named(arguments, ""),
+        owned_keys=_named(keys, "?"),
+        owned_arguments=_named(arguments, "?"),
         lines=tuple(origin for _, origin in joined),
     )
 
@@ -79,9 +91,14 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _folder().glob("*.lua")))
 
 
-def _declared(section: str, text: str) -> tuple[str, ...]:
+def _declared(section: str, text: str) -> list[tuple[str, str]]:
+    """Give the names of a section and their marks: `?` may be missing, `*` are many."""
     found = re.search(_SECTION.format(section), text, re.MULTILINE | re.DOTALL)
-    return tuple(_DECLARED.findall(found[1])) if found else ()
+    return _DECLARED.findall(found[1]) if found else []
+
+
+def _named(declared: list[tuple[str, str]], marks: str) -> tuple[str, ...]:
+    return tuple(name for name, mark in declared if mark in ("", marks))
 
 
 def _join(file: str, text: str) -> list[tuple[str, tuple[str, int]]]:

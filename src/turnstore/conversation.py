@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
+from ._keeping import Keeping
 from ._leases import Lease
 from ._place import Place
 from .context import Context
@@ -18,7 +18,7 @@ __all__ = ["Conversation"]
 C = TypeVar("C")
 
 
-class Conversation:
+class Conversation(Keeping):
     """One conversation: a handle without a connection or state of its own.
 
     `Store.conversation` makes it. Threads may share it. Every method below sends its
@@ -79,6 +79,7 @@ class Conversation:
                 continue.
             UnavailableError: No answer; `outcome_unknown` says whether it may have been
                 written. Repeat it with the same `turn_id`.
+            ErasedError: The owner was erased meanwhile; nothing was written.
             ServerError: Redis refused. In all cases but `outcome_unknown`, nothing was
                 written.
 
@@ -86,7 +87,7 @@ class Conversation:
             One script: the turn, the trim and the time to live, or nothing.
 
         Cost:
-            One round trip, independent of the length of the conversation.
+            One round trip, with an owner two, independent of the length of the conversation.
 
         Example:
             >>> chat.append([{"role": "user", "content": "Hi"}], turn_id="req-7").duplicate
@@ -188,45 +189,6 @@ class Conversation:
         """
         return self._run(self._place.trim(messages, turns))
 
-    def expire(self, ttl: timedelta | None) -> bool:
-        """Set how long the conversation lives, until its next append starts anew.
-
-        Args:
-            ttl: Whole milliseconds, at least one (a fraction is cut off); None keeps it
-                forever.
-
-        Returns:
-            False where there is no such conversation.
-
-        Raises:
-            TypeError, ValueError: Not a timedelta, or below a millisecond.
-
-        Cost:
-            One round trip.
-
-        Example:
-            >>> chat.expire(timedelta(minutes=5))
-            False
-        """
-        return self._run(self._place.expire(ttl))
-
-    def clear(self) -> bool:
-        """Delete the conversation, also one that can no longer be read.
-
-        Returns:
-            False where there was none.
-
-        Raises:
-            WrongTypeError: The key holds something that is not ours; it stays.
-
-        Atomicity:
-            One script.
-
-        Cost:
-            One round trip.
-        """
-        return bool(self._run(self._place.clear()))
-
     def rewind(self, turns: int = 1, *, expected_revision: str | None = None) -> list[Turn]:
         """Undo the newest turns and give them back.
 
@@ -260,13 +222,21 @@ class Conversation:
         """
         return self._run(self._place.rewind(turns, expected_revision))
 
-    def fork(self, id: str, *, upto: int | None = None) -> Conversation:  # noqa: A002 - as above
+    def fork(
+        self,
+        id: str,  # noqa: A002 - as above
+        *,
+        upto: int | None = None,
+        owner: str | None = None,
+    ) -> Conversation:
         """Copy the conversation to another one, up to a turn.
 
         Args:
             id: The new conversation, in the same store. It has to be empty, or to hold
                 just this copy already: repeating a fork is safe.
             upto: The number of the last turn to copy; by default all are.
+            owner: The owner of the copy, where this conversation has none; by default, the
+                copy has the owner of this one, or none.
 
         Returns:
             The new conversation, with the store's time to live, and the same turns.
@@ -274,13 +244,14 @@ class Conversation:
         Raises:
             TypeError, ValueError: An argument is of no use, the id is this one's own, or
                 the turn is not held any more.
+            ErasedError: The owner was erased meanwhile; nothing was written.
             ConflictError: The new conversation holds something else; it stays as it is.
 
         Atomicity:
             Read in one step, written in one step.
 
         Cost:
-            Two round trips, O(turns copied).
+            Two round trips, with an owner three, and O(turns copied).
 
         Example:
             >>> chat.append("Shared past").messages
@@ -288,7 +259,7 @@ class Conversation:
             >>> chat.fork("conv-2").read()
             [{'role': 'user', 'content': 'Shared past'}]
         """
-        target = self._place.sibling(id)
+        target = self._place.sibling(id, owner)
         self._run(self._place.fork(target, upto))
         return Conversation(target, self._run)
 
@@ -371,6 +342,8 @@ class Conversation:
             LeaseTimeoutError, LeaseQueueFullError: On entering, under "serialize".
             SaveError: On leaving; it carries the reply, and `error.turn.save()` tries
                 again.
+            ErasedError: On entering, while everything of the owner is erased; on leaving,
+                where that was done, or the conversation cleared, since it began.
 
         Cost:
             Nothing here; one round trip on entering, one on leaving. "serialize" takes one

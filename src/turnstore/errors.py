@@ -13,6 +13,7 @@
     │   └── LeaseQueueFullError … since too many turns wait for it
     ├── SaveError               the model answered, but its turn was not saved
     │   ├── TurnConflictError   … because another turn came first (also a ConflictError)
+    │   ├── ErasedError         … because what it belongs to was erased since it began
     │   └── LeaseLostError      … because its lease was lost (also a LeaseError)
     └── ServerError             Redis refused, or could not be asked
         ├── UnavailableError    no connection, no answer in time, loading, failing over
@@ -40,6 +41,7 @@ __all__ = [
     "ConflictError",
     "CorruptTurnError",
     "DeniedError",
+    "ErasedError",
     "FormatError",
     "LeaseError",
     "LeaseLostError",
@@ -159,6 +161,17 @@ class TurnConflictError(SaveError, ConflictError):
         SaveError.__init__(self, message, reply=reply, turn=turn)
         self.expected = expected
         self.actual = actual
+
+
+class ErasedError(SaveError):
+    """What would have been written began before its owner was erased, or is erased just now.
+
+    Nothing was written. After the end of a turn `reply` is the answer, and saving again does
+    not help: what began before an erasure never comes back. What begins now is not concerned.
+
+    So it is where the conversation was cleared since, where the turn began more than a day
+    ago, and where Redis has lost what it knew of the owner: then it might have been erased.
+    """
 
 
 class LeaseLostError(SaveError, LeaseError):

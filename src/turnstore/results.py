@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from . import _element
 from ._element import Element, Row
 
-__all__ = ["Appended", "History", "Stat", "Turn", "TurnPage"]
+__all__ = [
+    "Appended",
+    "ConversationInfo",
+    "ConversationPage",
+    "Erasure",
+    "History",
+    "Stat",
+    "Turn",
+    "TurnPage",
+]
 
 # Where these stand in a row.
 _TURN, _FORMAT, _MESSAGES = map(Element._fields.index, ("turn", "format", "messages"))
@@ -72,6 +81,8 @@ class History(list[dict[str, Any]]):
         has_older: Whether turns older than these are stored.
         tokens_before: The tokens of all turns before these, stored or not any more.
     """
+
+    began = 0  # the number that its owner gave to the turn, where both are
 
     def __init__(self, rows: list[Row], tokens_before: int, *, has_older: bool) -> None:
         super().__init__(_element.messages_of(rows))
@@ -142,6 +153,63 @@ class Stat:
     first_time: datetime | None
     last_time: datetime | None
     revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationInfo:
+    """One conversation in its owner's list.
+
+    Attributes:
+        id: Its id.
+        title: What `set_title` called it; None where nothing did.
+        last_activity: When it was last written to, by the server's clock, in UTC.
+        turns: Turns held; None where what is stored cannot be read.
+        messages: Messages held; None likewise.
+    """
+
+    id: str
+    title: str | None
+    last_activity: datetime
+    turns: int | None
+    messages: int | None
+
+
+class ConversationPage(list[ConversationInfo]):
+    """Conversations of an owner, those that were written to last first.
+
+    Attributes:
+        cursor: What to give as `before` to list those after these; None where there are
+            none.
+    """
+
+    def __init__(self, conversations: list[ConversationInfo], cursor: int | None) -> None:
+        super().__init__(conversations)
+        self.cursor = cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """The receipt of an erasure: what was removed, and that nothing is left.
+
+    It counts what was removed from the beginning of this erasure to its end, and what
+    an erasure before it had removed that was not finished.
+
+    Attributes:
+        conversations: Conversations removed.
+        turns: Turns removed with them.
+        messages: Messages removed with them.
+        keys: Redis keys removed with them.
+        verified: Whether every key of the server was looked at afterwards, and none was the
+            owner's but the note of the erasure itself.
+        parts: What other parts of turnstore removed, by their own names.
+    """
+
+    conversations: int
+    turns: int
+    messages: int
+    keys: int
+    verified: bool
+    parts: dict[str, int] = field(default_factory=dict[str, int])
 
 
 def turns_of(elements: list[Element], tokens_before: int) -> list[Turn]:

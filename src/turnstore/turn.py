@@ -2,288 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from . import _io, _json
-from ._calls import Flow
-from ._compose import Plan, compose, without_known
+from . import _io
 from ._holding import AsyncHolding, AsyncRunner, Holding, Runner
-from ._leases import Hold
 from ._options import TurnOptions
-from ._place import Place, check_turn_id, plain_meta
-from .errors import (
-    ClosedError,
-    ConflictError,
-    LeaseLostError,
-    SaveError,
-    ServerError,
-    TurnConflictError,
-    TurnstoreError,
-)
-from .messages import Format, Input, Message, format_named, plain_messages
-from .results import Appended, History
-from .window import Window
+from ._pending import Pending
+from ._place import Place
+from .errors import ClosedError
+from .messages import Input
+from .results import Appended
 
 __all__ = ["AsyncPendingTurn", "AsyncRunner", "PendingTurn", "Runner", "TurnOptions"]
 
 T = TypeVar("T")
 
-log = logging.getLogger("turnstore")
 
-
-class _Turn:
-    """What the two kinds of pending turn share: everything but the waiting."""
-
-    def __init__(  # noqa: PLR0913 - the options of the public `turn`
-        self,
-        place: Place,
-        messages: Input,
-        *,
-        options: TurnOptions,
-        turn_id: str | None,
-        format: str,  # noqa: A002 - the public name
-        meta: dict[str, Any] | None,
-    ) -> None:
-        self.turn_id = options.next_turn_id() if turn_id is None else check_turn_id(turn_id)
-        """The idempotency key: a save with the id of a saved turn writes nothing."""
-        self.meta: dict[str, Any] = plain_meta({} if meta is None else meta)
-        """What is stored of the turn beside its messages; may be added to until the save."""
-        self.saved: Appended | None = None
-        """What the save did; None until the turn is saved."""
-        self.load_error: TurnstoreError | None = None
-        """Why there is no history, where the turn went on without it."""
-        self._place = place
-        self._options = options
-        self._rules: Format = format_named(format)
-        self._request = plain_messages(messages, self._rules)
-        self._replies: list[Message] = []
-        self._answer: Any = None
-        self._history: History | None = None
-        self._plan: Plan | None = None
-        self._after: Flow[Any] | None = None  # what is left to do when the turn was saved
-        self._shown: History | None = None  # the part of the history that is sent
-        self._injected = ""  # what is sent before it
-        self._hold = None if options.lease is None else Hold(place.keys, options.lease)
-
-    @property
-    def history(self) -> History:
-        """What was read from the store."""
-        return self._loaded()[0]
-
-    @property
-    def messages(self) -> list[Message]:
-        """What to send: instructions, history, the new messages, and the replies so far."""
-        return [*self._loaded()[1].send, *map(_json.plain, self._replies)]
-
-    @property
-    def new(self) -> list[Message]:
-        """What will be stored: the new messages of the request, and the replies so far."""
-        return self._loaded()[1].new + self._replies
-
-    @property
-    def revision(self) -> str:
-        """The revision of the conversation when its history was read."""
-        return self._loaded()[0].revision
-
-    @property
-    def fence(self) -> int | None:
-        """The number of its lease, under `on_conflict="serialize"`, else None.
-
-        It is larger than that of each turn that had the lease before: hand it to what the
-        turn changes elsewhere, which can then refuse a turn that came too late.
-        """
-        return None if self._hold is None else self._hold.number
-
-    def _ask(self, messages: list[Message]) -> None:
-        """Add to the request; for frameworks that tell the question after they have the history."""
-        history, _ = self._loaded()
-        self._request = [*self._request, *messages]
-        self._plan = self._composed(history)
-
-    def reply(self, reply: Input, *, answer: Any = None) -> None:
-        """Add what the model said; a turn without a reply is not saved.
-
-        In a tool loop, call it with each message of the model and with each tool result:
-        all of them are stored as one turn, and are part of `messages` from then on.
-
-        Args:
-            reply: Text of the model, a message, a completion of the OpenAI SDK, or
-                several messages.
-            answer: What an error at the save carries as its `reply`; by default this
-                reply as it was given.
-
-        Raises:
-            TypeError, ValueError: It is not a message; it is not added.
-            RuntimeError: The turn was saved already; begin another one.
-        """
-        self._loaded()
-        if self.saved is not None:
-            msg = "the turn was saved already, and this reply would be lost; begin another turn"
-            raise RuntimeError(msg)
-        messages = plain_messages(self._rules.answer(reply), self._rules, reply=True)
-        self._replies += messages
-        self._answer = reply if answer is None else answer
-
-    def amend(self, request: Input) -> None:
-        """Store other messages as the request than those that were given.
-
-        For adapters of frameworks that make the request themselves, after the history was
-        read. What is sent stays as it is.
-
-        Args:
-            request: All new messages but the replies.
-
-        Raises:
-            TypeError, ValueError: It is not a message.
-        """
-        self._plan = self._loaded()[1]._replace(new=plain_messages(request, self._rules))
-
-    def _loaded(self) -> tuple[History, Plan]:
-        if self._history is None or self._plan is None:
-            msg = "the turn has not begun: use it in a `with` block"
-            raise RuntimeError(msg)
-        return self._history, self._plan
-
-    def _take(self, hold: Hold) -> Flow[None]:
-        """Wait for the lease, before anything is loaded."""
-        self.load_error = None
-        try:
-            yield from hold.take()
-        except ServerError as error:
-            if self._options.on_load_error == "raise":
-                raise
-            self.load_error = error
-
-    def _load(self) -> Flow[None]:
-        self._replies = []  # of a block that failed before
-        options = self._options
-        try:
-            if self.load_error is not None:
-                raise self.load_error
-            history = yield from self._place.read(options.context.window)
-            if history.has_older and len(self._request) > len(history):
-                # More may have been sent back than the window shows: look further.
-                more = Window(messages=2 * len(self._request))
-                stored = yield from self._place.read(more)
-                self._request = without_known(stored, self._request, self._rules)
-            plan = compose(history, self._request, self._rules, options.on_other_format)
-        except TurnstoreError as error:
-            if options.on_load_error == "raise":
-                raise
-            history = History([], 0, has_older=False)
-            try:
-                plan = compose(history, self._request, self._rules, options.on_other_format)
-            except ValueError:  # it answers a tool call, which only the memory has
-                raise error from None
-            log.warning("the turn goes on without memory: %s", error)
-            self.load_error = error
-        self._history, self._plan = history, (yield from self._with_context(history, plan))
-
-    def _with_context(self, history: History, plan: Plan) -> Flow[Plan]:
-        """Put before the history what the context knows, and leave out what it leaves out."""
-        context, place = self._options.context, self._place
-        prepared = yield from context.prepare(
-            history, plan.new, self._rules, place.counter, str(place.keys)
-        )
-        self.meta = prepared.meta | self.meta
-        summary = ""
-        if self.load_error is None:
-            closes = prepared.boundary is not None
-            summary, self._after = yield from place.carry(
-                context, history, prepared.history, closes=closes
-            )
-        self._shown = prepared.history
-        self._injected = "\n\n".join(text for text in (prepared.injected, summary) if text)
-        if prepared.history is history and not self._injected:
-            return plan
-        return self._composed(history)
-
-    def _composed(self, history: History) -> Plan:
-        return compose(
-            history,
-            self._request,
-            self._rules,
-            self._options.on_other_format,
-            shown=self._shown,
-            injected=self._injected,
-        )
-
-    def _save(self) -> Flow[Appended | None]:
-        """Append request and reply; once it is saved, answer what that did."""
-        self._loaded()
-        if self.saved is not None:
-            return self.saved
-        if not self._replies:
-            msg = "there is no reply yet, and a turn without one is not saved"
-            raise RuntimeError(msg)
-        hold = self._hold
-        if hold is not None and hold.number is None:
-            log.warning("the turn was not saved: without memory, it had no lease either")
-            return None
-        try:
-            self.saved = yield from self._append("" if hold is None else hold.proof)
-        except Exception as error:  # whatever it is, the answer must not be lost
-            if hold is not None and isinstance(error, ServerError):
-                hold.unreachable = True
-            if self.load_error is not None and isinstance(error, ServerError):
-                # The caller chose to go on without memory; there was none at either end.
-                log.warning("the turn was not saved: %s", error)
-                return None
-            raise self._unsaved(error) from error
-        if hold is not None:
-            hold.over = True  # the append gave the lease back
-        if self._after is not None:
-            yield from self._after
-        return self.saved
-
-    def _unsaved(self, error: Exception) -> SaveError:
-        if isinstance(error, ConflictError):
-            return TurnConflictError(
-                f"the model answered, but another turn came first: {error}",
-                expected=error.expected,
-                actual=error.actual,
-                reply=self._answer,
-                turn=self,
-            )
-        msg = f"the model answered, but the turn was not saved: {error}"
-        if not isinstance(error, LeaseLostError):
-            return SaveError(msg, reply=self._answer, turn=self)
-        if self._hold is not None and self._hold.trouble is not None:
-            msg += f". The lease was not renewed: {self._hold.trouble}"
-        return LeaseLostError(msg, reply=self._answer, turn=self)
-
-    def _append(self, lease: str) -> Flow[Appended]:
-        history, plan = self._loaded()
-        reject = self._options.on_conflict == "reject"
-        if reject and self.load_error is not None:
-            msg = "the history could not be loaded, so that it is not known what came before"
-            raise ConflictError(msg)
-        expected = history.revision if reject or plan.continued else None
-        try:
-            return (
-                yield from self._place.append_draft(
-                    self._draft(self.new),
-                    expected,
-                    continues=plan.continued is not None,
-                    lease=lease,
-                )
-            )
-        except ConflictError:
-            if reject or plan.continued is None:
-                raise
-        # Another turn came between a tool call and its result. Pieces of a turn stand side
-        # by side, so the whole of it follows; its first piece stays, and is never sent.
-        draft = self._draft(plan.continued + self.new)
-        return (yield from self._place.append_draft(draft, lease=lease))
-
-    def _draft(self, messages: list[Message]) -> Any:
-        return self._place.draft(messages, self.turn_id, self._rules, self.meta)
-
-
-class PendingTurn(_Turn):
+class PendingTurn(Pending):
     """A turn in the making: a context manager that saves on a clean exit.
 
     `Conversation.turn` makes it. Entering reads the history; `messages` is then what to
@@ -358,6 +95,7 @@ class PendingTurn(_Turn):
             RuntimeError: There is no reply yet.
             TurnConflictError: Another turn came first, under `on_conflict="reject"`.
             LeaseLostError: Under `on_conflict="serialize"`, another turn may have begun.
+            ErasedError: The owner was erased, or the conversation cleared, since it began.
         """
         try:
             return self._run(self._save())
@@ -365,7 +103,7 @@ class PendingTurn(_Turn):
             raise self._unsaved(error) from error
 
 
-class AsyncPendingTurn(_Turn):
+class AsyncPendingTurn(Pending):
     """A turn in the making: an async context manager that saves on a clean exit.
 
     `AsyncConversation.turn` makes it. Entering reads the history; `messages` is then what
@@ -439,6 +177,7 @@ class AsyncPendingTurn(_Turn):
             RuntimeError: There is no reply yet.
             TurnConflictError: Another turn came first, under `on_conflict="reject"`.
             LeaseLostError: Under `on_conflict="serialize"`, another turn may have begun.
+            ErasedError: The owner was erased, or the conversation cleared, since it began.
         """
         try:
             return await _io.unbroken(self._run(self._save()))

@@ -34,7 +34,16 @@ _ORDER = {
     "A turn in the making": ["PendingTurn", "Lease"],
     "A function with a memory": ["remember"],
     "How much is read": ["Window"],
-    "What is answered": ["Appended", "History", "Turn", "TurnPage", "Stat"],
+    "What is answered": [
+        "Appended",
+        "History",
+        "Turn",
+        "TurnPage",
+        "Stat",
+        "ConversationInfo",
+        "ConversationPage",
+        "Erasure",
+    ],
 }
 _CONTEXT = [
     "Context",
@@ -210,7 +219,8 @@ def _class(thing: type, name: str) -> list[str]:
     if not issubclass(thing, Exception) and short in _CONSTRUCTED:
         lines += _signature(thing, name)
     lines += _docstring(thing)
-    bases = [base for base in thing.__mro__[1:] if base.__name__.startswith("_")]
+    # What users do not import themselves stands where they meet it.
+    bases = [base for base in thing.__mro__[1:] if ".turnstore._" in f".{base.__module__}"]
     attributes = [one for base in bases if "__init__" in vars(base) for one in _attributes(base)]
     if attributes:
         lines += ["", "**Attributes**", "", *attributes]

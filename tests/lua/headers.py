@@ -10,7 +10,9 @@ from turnstore import _scripts
 
 FOLDER = Path(_scripts._folder())
 SECTIONS = ("KEYS", "ARGV", "RETURNS", "ERRORS")
-TYPES = {"text", "int", "bytes", "list", "JSON"}
+TYPES = {"text", "int", "bytes", "list", "zset", "hash", "stream", "JSON"}
+#: Those of the store; the ones of facts have tests of their own in tests/facts.
+CORE = tuple(name for name in _scripts.names() if not name.startswith(("facts_", "memory_")))
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Header:
     keys: tuple[str, ...]
     arguments: tuple[str, ...]
     types: tuple[str, ...]
+    marks: dict[str, str]
     returns: str
     errors: tuple[str, ...]
     includes: tuple[str, ...]
@@ -44,9 +47,10 @@ def read(name: str) -> Header:
     return Header(
         name=name,
         purpose=title[1],
-        keys=tuple(key for key, _ in keys),
-        arguments=tuple(argument for argument, _ in arguments),
-        types=tuple(kind for _, kind in (*keys, *arguments)),
+        keys=tuple(key for key, _, _ in keys),
+        arguments=tuple(argument for argument, _, _ in arguments),
+        types=tuple(kind for _, kind, _ in (*keys, *arguments)),
+        marks={name: mark for name, _, mark in (*keys, *arguments)},
         returns=sections["RETURNS"].strip(),
         errors=errors(sections.get("ERRORS", "")),
         includes=tuple(re.findall(r"^--# include (\w+)$", rest, re.MULTILINE)),
@@ -54,13 +58,20 @@ def read(name: str) -> Header:
     )
 
 
-def table(section: str) -> list[tuple[str, str]]:
-    """Read rows of `number name type …`; the numbers count from 1."""
+def table(section: str) -> list[tuple[str, str, str]]:
+    """Read rows of `number name type …`; the numbers count from 1.
+
+    A `?` behind the type is for what only an owned conversation has, a `*` for any number.
+    """
     rows = [line.split() for line in section.splitlines() if line.strip()]
+    found = []
     for number, row in enumerate(rows, start=1):
         assert row[0] == str(number), row
-        assert row[2] in TYPES, row
-    return [(row[1], row[2]) for row in rows]
+        kind = row[2].rstrip("?*")
+        assert kind in TYPES, row
+        found.append((row[1], kind, row[2].removeprefix(kind)))
+    assert "*" not in {mark for _, _, mark in found[:-1]}, "only the last may be many"
+    return found
 
 
 def errors(section: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from datetime import timedelta
 from hashlib import sha1
 from typing import Any, cast
@@ -12,11 +13,12 @@ import pytest
 from tests.lua import headers
 from tests.unit.histories import raw_elements, user
 from turnstore import Lease, Store, Window, _io, _scripts
-from turnstore._keys import Keys
+from turnstore._keys import Keys, OwnerKeys
 from turnstore._leases import Hold
 from turnstore.context import Context, Summary
 
 NAMES = _scripts.names()
+CORE = headers.CORE
 
 
 def test_there_are_scripts() -> None:
@@ -28,7 +30,9 @@ def test_a_header_is_by_the_grammar(name: str) -> None:
     header = headers.read(name)
     assert header.purpose
     assert header.returns
-    assert set(header.keys) <= set(Keys._fields), "a script touches one conversation alone"
+    many = {name for name, mark in header.marks.items() if mark == "*"}
+    owned = {*OwnerKeys._fields, *Keys._fields}
+    assert name not in CORE or set(header.keys) - many <= owned, "one conversation or owner alone"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -41,9 +45,13 @@ def test_each_key_and_argument_is_read_once_into_a_local_of_its_name(name: str) 
         )
         by_number = [(local, int(number)) for local, number in read]
         expected = list(zip(declared, range(1, len(declared) + 1), strict=True))
-        if name == "seed" and array == "ARGV":
-            # Its list of elements has no end that a header could name; see below.
-            expected = expected[:1]
+        if expected and header.marks[expected[-1][0]] == "*":
+            many, number = expected.pop()
+            before = [one for one, _ in expected if header.marks[one] == "?"]
+            missing = f" or {number - len(before)}" if before else ""
+            owned = "generation and " if before else ""
+            start = f"local first_of_{many} = {owned}{number}{missing}\n"
+            assert start in code or number == 1, start
         assert by_number == expected
 
 
@@ -51,14 +59,11 @@ def test_each_key_and_argument_is_read_once_into_a_local_of_its_name(name: str) 
 def test_nothing_else_is_read_from_keys_and_arguments(name: str) -> None:
     header = headers.read(name)
     code = headers.without_comments(header.code)
-    numbered = len(re.findall(r"\b(?:KEYS|ARGV)\[\d+\]", code))
-    declared = len(header.keys) + len(header.arguments)
-    mentions = len(re.findall(r"\b(?:KEYS|ARGV)\b", code))
-    if name == "seed":
-        assert re.findall(r"local first_of_list = (\d)", code) == ["2"]
-        assert header.arguments == ("ttl_ms", "head", "first")
-        return
-    assert numbered == mentions == declared
+    for array, names in (("KEYS", header.keys), ("ARGV", header.arguments)):
+        numbered = len(re.findall(rf"\b{array}\[\d+\]", code))
+        mentions = len(re.findall(rf"\b{array}\b", code))
+        assert numbered == len([one for one in names if header.marks[one] != "*"])
+        assert numbered == mentions or header.marks[names[-1]] == "*"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,11 +76,16 @@ def test_numbers_are_read_as_numbers_and_texts_as_texts(name: str) -> None:
         assert (types[local] == "int") == bool(number or equals), local
 
 
+# What they meet and do not refuse: damage where all goes, a queue that went already.
+QUIET = {"clear": {"CORRUPT"}, "erase_some": {"CORRUPT"}, "lease_release": {"ERASED"}}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_errors_are_the_ones_it_returns(name: str) -> None:
     header = headers.read(name)
     code = headers.included(name)
-    returned = set(re.findall(r'"(CONFLICT|CORRUPT|FORMAT|FULL|LOST|WRONGTYPE)\b', code))
+    codes = "CONFLICT|CORRUPT|ERASED|FORMAT|FULL|LOST|WRONGTYPE"
+    returned = set(re.findall(rf'"({codes})\b', code)) - QUIET.get(name, set())
     if "error_reply" not in headers.without_comments(header.code):
         returned = set()
     # Redis itself refuses a key of another type; scripts that may say it first, do.
@@ -89,11 +99,12 @@ def test_a_refusal_is_an_error_reply(name: str) -> None:
     assert "cjson" not in code, "it turns [] into {} and breaks big integers"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CORE)
 def test_no_key_is_built(name: str) -> None:
     code = headers.included(name)
     called = re.findall(r'redis\.p?call\("(\w+)"(?:, "\w+")?(?:, (\w+))?', code)
-    assert {key for command, key in called if command != "TIME"} <= {"key", *Keys._fields}
+    known = {"key", *Keys._fields, *OwnerKeys._fields, "KEYS"}
+    assert {key for command, key in called if command != "TIME"} <= known
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -109,7 +120,8 @@ def test_includes_exist_and_are_needed(name: str) -> None:
             for other in header.includes
             if other != part
         )
-        assert any(f"{function}(" in header.code + others for function in functions), part
+        used = set(re.findall(r"\w+", headers.without_comments(header.code + others)))
+        assert used.intersection(functions), part
 
 
 def test_every_part_is_included_somewhere() -> None:
@@ -134,8 +146,23 @@ class Recorder:
 
     def __init__(self) -> None:
         self.sent: dict[str, tuple[Any, ...]] = {}
+        self.keys: dict[str, int] = {}
+        self.waiting: list[Any] = []
+
+    def pipeline(self, **_: object) -> Recorder:
+        pipeline = copy(self)
+        pipeline.waiting = []
+        return pipeline
+
+    def execute(self, **_: object) -> list[Any]:
+        return self.waiting
 
     def execute_command(self, command: str, sha: str, *rest: Any, **_: object) -> Any:
+        answer = self._answer(command, sha, *rest)
+        self.waiting.append(answer)
+        return answer
+
+    def _answer(self, command: str, sha: str, *rest: Any) -> Any:
         if command == "lrange":
             return [HEAD, *ELEMENTS][rest[0] :]
         assert command == "EVALSHA"
@@ -143,7 +170,7 @@ class Recorder:
         count, *keys = rest
         arguments = keys[count:]
         assert set(map(type, keys[:count])) == {bytes}
-        self.sent[name] = tuple(arguments)
+        self.sent[name], self.keys[name] = tuple(arguments), count
         return ANSWERS[name]
 
 
@@ -152,12 +179,19 @@ HEAD = b"head 1 2 2 2 20 1 1 0 0 2 id-1 id-2"
 ANSWERS: dict[str, Any] = {
     "append": [1, b"1-a", 1, 1, 0, 0],
     "clear": 0,
+    "erase_begin": [7, b"member"],
+    "erase_end": [1, 1, 1, 1, 1],
+    "erase_some": [1],
     "expire": 1,
     "fold": 1,
     "fold_begin": [1, b"", 1],
     "lease_release": 1,
     "lease_renew": 1,
     "lease_take": [7, 0, 1],
+    "owner_begin": 7,
+    "owner_counts": [1, 1],
+    "owner_page": [b"member", 7, b'["c"]'],
+    "owner_title": 1,
     "page": [b"1-id-1", b"0", 0, ELEMENTS[0]],
     "rewind": 1,
     "seed": 1,
@@ -166,11 +200,11 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def sent() -> dict[str, tuple[Any, ...]]:
-    """Do everything once; give what each script was sent."""
+def do_everything(owner: str | None) -> Recorder:
+    """Do everything once, with or without an owner."""
     client = Recorder()
-    chat = Store(cast("Any", client), name="app").conversation("c")
+    store = Store(cast("Any", client), name="app")
+    chat = store.conversation("c", owner=owner)
     chat.append("q", turn_id="a")
     chat.clear()
     chat.expire(timedelta(seconds=1))
@@ -184,29 +218,66 @@ def sent() -> dict[str, tuple[Any, ...]]:
     hold = Hold(chat._place.keys, Lease())
     _io.run(cast("Any", client), hold.renew())
     chat.summarize(Context(Window(turns=1), summary=Summary(lambda _: "summary")))
-    return client.sent
+    if owner is not None:
+        chat.set_title("title")
+        store.conversations(owner)
+        store.erase(owner)
+    return client
 
 
-def test_every_script_is_used(sent: dict[str, tuple[Any, ...]]) -> None:
-    assert sent.keys() == set(NAMES)
+@pytest.fixture(scope="module")
+def recorders() -> dict[bool, Recorder]:
+    """Give what was sent, without and with an owner."""
+    return {False: do_everything(None), True: do_everything("ada")}
 
 
-@pytest.mark.parametrize("name", NAMES)
+def test_every_script_is_used(recorders: dict[bool, Recorder]) -> None:
+    assert recorders[True].sent.keys() == set(CORE)
+    of_owners = {name for name in CORE if name.startswith(("owner_", "erase_"))}
+    assert recorders[False].sent.keys() == set(CORE) - of_owners
+
+
+@pytest.mark.parametrize("owned", [False, True])
+@pytest.mark.parametrize("name", CORE)
 def test_what_python_sends_is_what_the_header_declares(
-    name: str, sent: dict[str, tuple[Any, ...]]
+    name: str,
+    owned: bool,  # noqa: FBT001 - a parameter
+    recorders: dict[bool, Recorder],
 ) -> None:
-    header = headers.read(name)
-    assert len(sent[name]) == len(header.arguments)
-    for value, kind in zip(sent[name], header.types[len(header.keys) :], strict=True):
+    header, sent = headers.read(name), recorders[owned].sent
+    if name not in sent:
+        assert name.startswith(("owner_", "erase_"))
+        assert not owned
+        return
+    marks = ("", "?", "*") if owned else ("", "*")
+    rows = zip((*header.keys, *header.arguments), header.types, strict=True)
+    rows = [(one, kind) for one, kind in rows if header.marks[one] in marks]
+    kinds = [kind for one, kind in rows if one in header.arguments]
+    if len(sent[name]) > len(kinds):
+        kinds += kinds[-1:] * (len(sent[name]) - len(kinds))  # the last one is many
+    for value, kind in zip(sent[name], kinds, strict=True):
         assert isinstance(value, int if kind == "int" else (str, bytes))
+    if "*" not in {header.marks[key] for key in header.keys}:
+        assert recorders[owned].keys[name] == len([one for one, _ in rows if one in header.keys])
+
+
+def test_an_owner_costs_nothing_where_there_is_none(recorders: dict[bool, Recorder]) -> None:
+    """Not one key or argument more than is declared without a mark."""
+    for name, sent in recorders[False].sent.items():
+        script = _scripts.load(name)
+        assert recorders[False].keys[name] == len(script.keys)
+        assert name == "seed" or len(sent) == len(script.arguments)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_python_takes_the_names_and_their_order_from_the_header(name: str) -> None:
-    script = _scripts.load(name)
-    assert script.arguments == headers.read(name).arguments
-    values = {argument: f"<{argument}>" for argument in script.arguments}
-    assert script.order(dict(reversed(values.items()))) == tuple(values.values())
+    script, header = _scripts.load(name), headers.read(name)
+    for owned, marks in ((False, ("",)), (True, ("", "?"))):
+        keys = [key for key in header.keys if header.marks[key] in marks]
+        arguments = [one for one in header.arguments if header.marks[one] in marks]
+        assert list(script.owned_keys if owned else script.keys) == keys
+        values = {argument: f"<{argument}>" for argument in arguments}
+        assert script.order(dict(reversed(values.items())), owned=owned) == tuple(values.values())
 
 
 @pytest.mark.parametrize("values", [{}, {"ttl_ms": 1, "more": 2}, {"ttl": 1}])

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 
+from tests.lua import headers
 from turnstore import _scripts
 
 if TYPE_CHECKING:
     from tests.servers.running import Server
 
-NAMES = _scripts.names()
+NAMES = headers.CORE
 
 # What each script is sent in these tests, but for what a test changes.
 VALUES: dict[str, dict[str, Any]] = {
@@ -26,12 +27,19 @@ VALUES: dict[str, dict[str, Any]] = {
     "expire": {"ttl_ms": 60_000},
     "fold": {"token": "t", "lease_ms": 0, "covered": 0, "upto": "1-a", "value": "[1,1]"},
     "fold_begin": {"token": "t", "lease_ms": 60_000},
+    "erase_begin": {},
+    "erase_end": {"number": 1},
+    "erase_some": {"number": 1},
     "lease_release": {"token": "t"},
     "lease_renew": {"token": "t", "lease": "1 t", "lease_ms": 60_000},
     "lease_take": {"token": "t", "lease_ms": 60_000, "ticket_ms": 5_000, "max_waiters": 4},
+    "owner_begin": {},
+    "owner_counts": {},
+    "owner_page": {"before": 0, "limit": 10},
+    "owner_title": {"began": 1, "member": "m", "title": "[]"},
     "page": {"before": 0, "max_turns": 0},
     "rewind": {"expected": "3-c", "target": "1-a"},
-    "seed": {"ttl_ms": 60_000, "head": "head 1 1 1 1 0 1 1 0 0 1 a", "first": "[1]"},
+    "seed": {"ttl_ms": 60_000},
     "stat": {},
     "trim": {"max_messages": 1, "max_turns": 0},
 }  # fmt: skip
@@ -58,7 +66,8 @@ class Raw:
         script = _scripts.load(name)
         values = {**VALUES[name], **changed}
         keys = [self.key.replace(":turns", f":{part}") for part in script.keys]
-        return self.redis.eval(script.source, len(keys), *keys, *script.order(values))
+        further = ("head 1 1 1 1 0 1 1 0 0 1 a", "[1]") if name == "seed" else ()
+        return self.redis.eval(script.source, len(keys), *keys, *script.order(values), *further)
 
     def put(self, elements: list[str]) -> None:
         """Put a list there by hand."""
@@ -98,11 +107,12 @@ def test_a_script_leaves_no_global(raw: Raw) -> None:
     assert raw.redis.eval("return redis.call('EXISTS', KEYS[1])", 1, raw.key) == 0
 
 
-# The scripts of leases read the queue alone; tests/leases has their tests.
+# The scripts of leases read the queue alone; tests/leases has their tests. Those of owners have
+# theirs in tests/owners.
 READERS = [
     name
     for name in NAMES
-    if "turns" in _scripts.load(name).keys and name not in ("expire", "clear")
+    if "turns" in _scripts.load(name).keys and name not in ("expire", "clear", "owner_title")
 ]
 
 
@@ -204,7 +214,7 @@ def test_clear_deletes_what_cannot_be_read(content: list[str], raw: Raw) -> None
     assert raw.redis.exists(raw.key) == 0
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("append", "seed")])
+@pytest.mark.parametrize("name", sorted({*READERS, "expire", "clear"} - {"append", "seed"}))
 def test_an_empty_conversation_stays_empty(name: str, raw: Raw) -> None:
     try:
         raw.run(name)

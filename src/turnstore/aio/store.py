@@ -10,9 +10,11 @@ from typing import Self, TypeVar, Unpack
 from turnstore import _io
 from turnstore._calls import Flow
 from turnstore._place import Home, Settings, StoreOptions
+from turnstore._redaction import Redact, check_redact
 from turnstore.context.tokens import TokenCounter
 from turnstore.errors import ClosedError
 from turnstore.messages import Message
+from turnstore.results import ConversationPage, Erasure
 
 from .conversation import AsyncConversation
 
@@ -45,6 +47,9 @@ class AsyncStore:
             name of an encoding or a model, for tiktoken, or a function of a message.
             Without it, nothing is counted until a window limits tokens; `cl100k_base`
             counts from then on.
+        redact: A function of the new messages of a turn, a list of dicts, that gives the
+            same number of them as they are to be stored. What the model is sent in this
+            call stays as it is. It is also given summaries, as a message of their own.
 
     Raises:
         TypeError, ValueError: An argument is of no use; nothing was sent.
@@ -70,14 +75,17 @@ class AsyncStore:
         max_turn_messages: int | None = 1000,
         max_turn_bytes: int | None = 16 * 1024 * 1024,
         count_tokens: str | Callable[[Message], int] | TokenCounter | None = None,
+        redact: Redact | None = None,
     ) -> None:
         _io.check_client(client, asynchronous=True)
+        check_redact(redact, asynchronous=True)
         settings = Settings(
             max_messages=max_messages,
             ttl=ttl,
             max_turn_messages=max_turn_messages,
             max_turn_bytes=max_turn_bytes,
             count_tokens=count_tokens,
+            redact=redact,
         )
         self._home = Home(name, prefix, secret, settings)
         self._client = client
@@ -112,20 +120,107 @@ class AsyncStore:
         store._owns_client = True
         return store
 
-    def conversation(self, id: str) -> AsyncConversation:  # noqa: A002 - the field's word for it
+    def conversation(
+        self,
+        id: str,  # noqa: A002 - the field's word for it
+        *,
+        owner: str | None = None,
+    ) -> AsyncConversation:
         """Give the handle of a conversation, which need not exist yet.
 
         Args:
-            id: Any non-empty text. It is not kept: the key has its digest. Ids keep
-                conversations apart; whether a user may read one is for the caller to check.
+            id: Any non-empty text. The key has its digest. Ids keep conversations apart;
+                whether a user may read one is for the caller to check.
+            owner: The id of the user whose conversation it is, by the same rules. It is
+                then listed by `conversations`, and erased by `erase`; its id is kept for the
+                list. The same id with another owner, or with none, is another conversation.
 
         Raises:
             TypeError, ValueError: It is not text, is empty, or holds a lone surrogate.
 
         Cost:
             No I/O, some microseconds: make one wherever it is needed.
+
+        Example:
+            >>> store.conversation("conv-1", owner="ada").key == store.conversation("conv-1").key
+            False
         """
-        return AsyncConversation(self._home.place(id), self._run)
+        return AsyncConversation(self._home.place(id, owner), self._run)
+
+    async def conversations(
+        self, owner: str, limit: int = 50, *, before: int | None = None
+    ) -> ConversationPage:
+        """List the conversations of an owner, those that were written to last first.
+
+        Args:
+            owner: The id of the owner, as for `conversation`.
+            limit: Conversations on the page, at most.
+            before: The `cursor` of the page before.
+
+        Returns:
+            What each is called and holds, with the `cursor` of the next page (None where
+            there is none). Those that have ended are left out.
+
+        Raises:
+            TypeError, ValueError: An argument is of no use.
+
+        Atomicity:
+            Each page is of a moment; one that is written to meanwhile moves to the front.
+
+        Cost:
+            Two round trips and O(page + log(conversations)); more where some have ended.
+
+        Example:
+            >>> chat = store.conversation("conv-1", owner="ada")
+            >>> (await chat.append("Hello")).turns
+            1
+            >>> [chat.id for chat in await store.conversations("ada")]
+            ['conv-1']
+        """
+        return await self._run(self._home.conversations(owner, limit, before))
+
+    async def erase(self, owner: str, *, verify: bool = False) -> Erasure:
+        """Delete everything of an owner, for good.
+
+        All conversations with all that belongs to them, their titles and ids, and what
+        other parts of turnstore keep for the owner. What began before it does not come
+        back: the save of a turn that is under way raises `ErasedError`, with the answer.
+        A turn that begins after it is not concerned.
+
+        Repeat it after any error: it goes on where the other one stopped.
+
+        Args:
+            owner: The id of the owner, as for `conversation`.
+            verify: Look at every key of the server too, so that also what no list knows
+                any more is found, deleted, and shown to be gone.
+
+        Returns:
+            What was removed. What is left is the note of the erasure, for two days: a
+            text of numbers.
+
+        Raises:
+            TypeError, ValueError: It is no owner's id; nothing was sent.
+            UnavailableError: No answer, or the server was too busy; a part may be deleted.
+            ServerError: Redis refused; a part may be deleted.
+
+        Atomicity:
+            From the first step to the last nobody writes for the owner. Another erasure
+            may go on at the same time.
+
+        Cost:
+            Two round trips, and one for each 100 conversations. `verify` scans all keys
+            of the server, of a Cluster those of one node.
+
+        Example:
+            >>> chat = store.conversation("conv-1", owner="ada")
+            >>> (await chat.append("Hello")).turns
+            1
+            >>> (await store.erase("ada")).turns
+            1
+            >>> await chat.read()
+            []
+        """
+        return await self._run(self._home.erase(owner, verify=verify))
 
     async def close(self) -> None:
         """Close the store for good; a client that was handed in stays open.

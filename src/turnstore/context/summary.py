@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from turnstore import _history, _json
+from turnstore import _history, _json, _owners
 from turnstore._calls import Ask, Call, Flow
 from turnstore._element import Element
 from turnstore._keys import Keys
@@ -161,19 +161,26 @@ def is_due(summary: Summary, known: Carried, before: int, tokens_before: int) ->
     )
 
 
-def fold(
-    keys: Keys, summary: Summary, before: int, counts: Counter[str], *, strict: bool = False
+def fold(  # noqa: PLR0913 - what a folding is made of
+    keys: Keys,
+    summary: Summary,
+    before: int,
+    counts: Counter[str],
+    *,
+    clean: Callable[[str], Flow[str]],
+    strict: bool = False,
 ) -> Flow[Carried]:
     """Fold the turns before a turn into the summary.
 
-    One call, and for each 50 turns two more and a question.
+    One call, one more with an owner, and for each 50 turns two more and a question.
 
     Args:
         keys: Of the conversation.
         summary: How.
         before: The number of the first turn that is not folded.
         counts: Where a failure is counted, as `summary`.
-        strict: Whether it is raised.
+        clean: Makes of what the model answers what is stored.
+        strict: Whether a failure is raised.
 
     Returns:
         The summary that is stored now.
@@ -182,7 +189,10 @@ def fold(
     lease_ms = int(summary.deadline * 1000) + _LEASE_MARGIN_MS
     begin = {"token": token, "lease_ms": lease_ms}
     try:
-        begun: _Begun = yield _history.script_call("fold_begin", keys, begin, _read_begun)
+        began = yield from _owners.begun(keys)
+        begun: _Begun = yield _history.script_call(
+            "fold_begin", keys, begin, _read_begun, began=began
+        )
     except TurnstoreError as error:
         failed(counts, "summary", error, f"nothing of {keys} is folded")
         if strict:
@@ -196,8 +206,8 @@ def fold(
         done = max(known.turn, begun.first_turn - 1)
         while done < before - 1:
             stop = min(before, done + _FOLDED_AT_ONCE + 1)
-            more_ms = lease_ms if stop < before else 0
-            new = yield from _fold_some(keys, summary, known, range(done + 1, stop), token, more_ms)
+            step = _Step(token, lease_ms if stop < before else 0, began, clean)
+            new = yield from _fold_some(keys, summary, known, range(done + 1, stop), step)
             if new is None:
                 break
             is_held = stop < before or new is known
@@ -212,8 +222,15 @@ def fold(
     return known
 
 
-def _fold_some(  # noqa: PLR0913, PLR0917 - one step of `fold`, and all that it holds
-    keys: Keys, summary: Summary, known: Carried, turns: range, token: str, lease_ms: int
+class _Step(NamedTuple):
+    token: str
+    lease_ms: int
+    began: int
+    clean: Callable[[str], Flow[str]]
+
+
+def _fold_some(
+    keys: Keys, summary: Summary, known: Carried, turns: range, step: _Step
 ) -> Flow[Carried | None]:
     """Fold some turns, and renew the lease or give it back; None where others came first."""
     found: _history.Found = yield _history.page_call(keys, turns.stop, len(turns), "summary")
@@ -223,16 +240,17 @@ def _fold_some(  # noqa: PLR0913, PLR0917 - one step of `fold`, and all that it 
         return known
     answer = yield summary.question(_prompt(summary.template, known.text, elements))
     last = elements[-1]
-    new = Carried(1, last.no, last.turn, last.total_tokens, text_of(answer))
+    text = yield from step.clean(text_of(answer))
+    new = Carried(1, last.no, last.turn, last.total_tokens, text)
     codec, data = _json.dumps(list(new))
     values = {
-        "token": token,
-        "lease_ms": lease_ms,
+        "token": step.token,
+        "lease_ms": step.lease_ms,
         "covered": known.no,
         "upto": last.revision,
         "value": codec.encode() + data,
     }
-    stored = yield _history.script_call("fold", keys, values, int)
+    stored = yield _history.script_call("fold", keys, values, int, began=step.began)
     return new if stored else None
 
 

@@ -1,0 +1,32 @@
+--[[
+erase_begin: close an owner to writers, so that all that the owner has can be deleted.
+
+KEYS
+  1  generation     text  what was begun and erased of the owner
+  2  conversations  zset  the owner's conversations by the time of their last write
+
+ARGV
+
+RETURNS {number, member, ...}
+  number  int   of this erasure: what began before it is refused from now on
+  member  text  the digests of the first conversations
+
+ERRORS
+  FORMAT  the key was written by a later version; nothing was written
+]]
+--# include owner
+--# include erasing
+local generation = KEYS[1]
+local conversations = KEYS[2]
+
+local owner, refusal = read_generation(generation)
+if not owner then
+  return redis.error_reply(refusal)
+end
+-- One that was not ended is gone on with, and so is its count.
+if owner.closed_until == 0 then
+  owner.conversations, owner.turns, owner.messages, owner.keys = 0, 0, 0, 0
+end
+owner.erased = next_number(owner)
+close(generation, owner)
+return { owner.erased, unpack(next_members(conversations)) }

@@ -1,0 +1,45 @@
+--[[
+erase_end: open an owner to writers again, once all that the owner had is deleted.
+
+KEYS
+  1  generation     text  what was begun and erased of the owner
+  2  conversations  zset  the owner's conversations by the time of their last write
+  3  lives          zset  the same by the end of their lives
+  4  names          hash  their ids and titles
+  5  cleared        zset  the owner's conversations that were cleared of late
+
+ARGV
+  1  number  int  as from erase_begin  which erasure it is
+
+RETURNS {in_time, conversations, turns, messages, keys}
+  in_time  int  1; 0 as for erase_some
+  conversations, turns, messages, keys  int  what was deleted; by erasures that went on at the
+                same time, and by one before it that was not ended, too
+
+ERRORS
+  FORMAT  a key was written by a later version; nothing was written
+]]
+--# include owner
+--# include erasing
+local generation = KEYS[1]
+local conversations = KEYS[2]
+local lives = KEYS[3]
+local names = KEYS[4]
+local cleared = KEYS[5]
+local number = tonumber(ARGV[1])
+
+local owner, refusal = read_generation(generation)
+if not owner then
+  return redis.error_reply(refusal)
+end
+local closed, done = is_closed(owner, number)
+if not done and (not closed or redis.call("EXISTS", conversations) == 1) then
+  return { 0, 0, 0, 0, 0 }
+end
+-- A later one that is still at work opens by itself.
+if closed and owner.erased == number then
+  owner.keys = owner.keys + redis.call("UNLINK", lives, names, cleared)
+  owner.erased, owner.closed_until = next_number(owner), 0
+  write_generation(generation, owner)
+end
+return { 1, owner.conversations, owner.turns, owner.messages, owner.keys }

@@ -1,0 +1,63 @@
+--[[
+erase_some: delete conversations of an owner, or other keys of the owner, and count them.
+
+KEYS
+  1  generation     text  what was begun and erased of the owner
+  2  conversations  zset  the owner's conversations by the time of their last write
+  3  lives          zset  the same by the end of their lives
+  4  names          hash  their ids and titles
+  5  part           text* the keys of the first conversation, its turns first, then the next
+
+ARGV
+  1  number  int    as from erase_begin  which erasure it is
+  2  member  text*  the digests of the conversations; as many keys for each
+
+RETURNS {in_time, member, ...}
+  in_time  int   1; 0 the last step was too long ago, so that others may have written, and it
+                 has to be begun anew
+  member   text  the digests of the next conversations; none where none is left
+
+ERRORS
+  FORMAT  a key was written by a later version; nothing was deleted
+]]
+--# include head
+--# include held
+--# include owner
+--# include allowed
+--# include listed
+--# include erasing
+local generation = KEYS[1]
+local conversations = KEYS[2]
+local lives = KEYS[3]
+local names = KEYS[4]
+local number = tonumber(ARGV[1])
+local first_of_part = 5
+local first_of_member = 2
+
+local owner, refusal = read_generation(generation)
+if not owner then
+  return redis.error_reply(refusal)
+end
+local closed, done = is_closed(owner, number)
+if not closed then
+  return { done and 1 or 0 }
+end
+local members = #ARGV - first_of_member + 1
+local each = (#KEYS - first_of_part + 1) / math.max(members, 1)
+for place = 0, members - 1 do
+  local first = first_of_part + place * each
+  local member = ARGV[first_of_member + place]
+  local turns, messages = measure(KEYS[first])
+  local listed = redis.call("ZSCORE", conversations, member)
+  take_off(conversations, lives, names, member)
+  if turns and (turns >= 0 or listed) then
+    owner.conversations = owner.conversations + 1
+    owner.turns = owner.turns + math.max(turns, 0)
+    owner.messages = owner.messages + math.max(messages, 0)
+  end
+  for part = first, first + each - 1 do
+    owner.keys = owner.keys + redis.call("UNLINK", KEYS[part])
+  end
+end
+close(generation, owner)
+return { 1, unpack(next_members(conversations)) }

@@ -1,0 +1,23 @@
+-- Answers the owner, as read_generation does, or nil and a refusal where what began at this
+-- number must not be written any more. `cleared` and `member` are nil where no conversation
+-- is written to.
+local function still_begun(key, cleared, member, began)
+  local owner, refusal = read_generation(key)
+  if not owner then
+    return nil, refusal
+  end
+  if owner.closed_until > owner.now then
+    return nil, "ERASED closed"
+  end
+  if owner.erased >= began then
+    return nil, "ERASED owner"
+  end
+  if owner.now_us - began > LONGEST_US then
+    return nil, "ERASED late"
+  end
+  local number = cleared and redis.call("ZSCORE", cleared, member)
+  if number and tonumber(number) >= began then
+    return nil, "ERASED conversation"
+  end
+  return owner
+end

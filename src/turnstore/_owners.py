@@ -1,0 +1,229 @@
+"""What belongs to an owner: the list of conversations, their titles, and the end of it all.
+
+An owner's keys lie in one slot, with all of the owner's conversations, so that each script
+sees them at one moment. Whatever is going to write is given a number first (`begun`), and
+each script that writes demands that nothing was erased at a later one: `lua/lib/owner.lua`.
+So what began before an erasure cannot write after it, however late it comes.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, TypeAlias
+
+from . import _json
+from ._calls import Call, Flow, Scan
+from ._history import script_call
+from ._keys import Keys, OwnerKeys
+from .errors import ServerError, UnavailableError
+from .results import ConversationInfo, ConversationPage, Erasure
+
+__all__ = [
+    "TITLE_LENGTH",
+    "Eraser",
+    "begin",
+    "begun",
+    "erase",
+    "listing_name",
+    "page",
+    "set_title",
+    "title",
+]
+
+log = logging.getLogger("turnstore")
+
+TITLE_LENGTH = 200
+"""Characters that a title may have."""
+
+Eraser: TypeAlias = Callable[[OwnerKeys, int], Flow[dict[str, int]]]
+"""What else there is of an owner: a flow that deletes it, and counts what it deleted.
+
+It is given the owner's keys and the number of the erasure. Meanwhile nothing else writes for
+the owner, as long as `keep_closed` is yielded every few seconds.
+"""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TRIES = 5
+_SWEPT_AT_ONCE = 400
+_SPECIAL = re.compile(rb"[\\*?\[\]^-]")  # to SCAN
+
+
+def begin(keys: Keys | OwnerKeys) -> Call:
+    """Ask for the number of what begins now."""
+    return script_call("owner_begin", keys, {}, int, writes=False, operation="begin")
+
+
+def begun(keys: Keys | OwnerKeys) -> Flow[int]:
+    """Begin; 0 without a call where the conversation has no owner."""
+    if isinstance(keys, Keys) and keys.owner is None:
+        return 0
+    number: int = yield begin(keys)
+    return number
+
+
+def listing_name(identifier: str, title: str = "") -> bytes:
+    """Write what an owner's list has for a conversation: its id, and its title."""
+    parts = [identifier, title] if title else [identifier]
+    return _json.dumps(parts)[1]
+
+
+class _Row(NamedTuple):
+    member: bytes
+    number: int
+    name: bytes
+
+
+def page(keys: OwnerKeys, limit: int, before: int | None) -> Flow[ConversationPage]:
+    """List an owner's conversations: two calls, more where some have ended."""
+    shown: list[tuple[int, ConversationInfo]] = []
+    number = before or 0
+    while True:
+        wanted = limit + 1 - len(shown)
+        rows: list[_Row] = yield script_call(
+            "owner_page",
+            keys,
+            {"before": number, "limit": wanted},
+            _read_rows,
+            writes=False,
+            operation="list",
+        )
+        if rows:
+            number = rows[-1].number
+            counts: list[int] = yield script_call(
+                "owner_counts",
+                keys,
+                {},
+                list,
+                writes=False,
+                further=[row.member for row in rows],
+                further_keys=[keys.conversation(row.member.decode()).turns for row in rows],
+                operation="list",
+            )
+            for row, turns, messages in zip(rows, counts[::2], counts[1::2], strict=True):
+                if turns:  # 0: it has ended
+                    shown += [(row.number, info) for info in _info(row, turns, messages)]
+        if len(shown) > limit or len(rows) < wanted:
+            break
+    cursor = shown[limit - 1][0] if len(shown) > limit else None
+    return ConversationPage([info for _, info in shown[:limit]], cursor)
+
+
+def _info(row: _Row, turns: int, messages: int) -> list[ConversationInfo]:
+    if not row.name:
+        log.warning("the id of conversation %s is lost; it is not listed", row.member.decode())
+        return []
+    identifier, *titles = _json.loads(row.name)
+    return [
+        ConversationInfo(
+            id=identifier,
+            title=titles[0] if titles else None,
+            last_activity=_EPOCH + timedelta(microseconds=row.number),
+            turns=turns if turns >= 0 else None,
+            messages=messages if turns >= 0 else None,
+        )
+    ]
+
+
+def title(keys: Keys) -> Flow[str | None]:
+    """Read the title of a conversation: one call."""
+    names = () if keys.owner is None else (keys.owner.names,)
+    call = Call("title", names, "hget", (keys.member,), writes=False, read=_read_title)
+    stored: str | None = yield call
+    return stored
+
+
+def set_title(keys: Keys, title: bytes) -> Flow[bool]:
+    """Give a conversation another title: two calls."""
+    began = yield from begun(keys)
+    found: bool = yield script_call(
+        "owner_title", keys, {"title": title}, bool, began=began, operation="title"
+    )
+    return found
+
+
+def erase(keys: OwnerKeys, erasers: Sequence[Eraser], *, verify: bool) -> Flow[Erasure]:
+    """Delete everything of an owner: two calls, and one for each 100 conversations."""
+    parts: dict[str, int] = {}
+    for _ in range(_TRIES):
+        number: int
+        members: list[bytes]
+        number, *members = yield script_call("erase_begin", keys, {}, list, operation="erase")
+        in_time: int = 1
+        while in_time and members:
+            in_time, *members = yield _erase_some(keys, number, members)
+        for eraser in erasers if in_time else ():
+            for name, count in (yield from eraser(keys, number)).items():
+                parts[name] = parts.get(name, 0) + count
+            in_time, *_ = yield keep_closed(keys, number)
+        if in_time and verify:
+            in_time = yield from _sweep(keys, number)
+        if in_time:
+            in_time, conversations, turns, messages, removed = yield script_call(
+                "erase_end", keys, {"number": number}, list, operation="erase"
+            )
+            if in_time:
+                return Erasure(
+                    conversations, turns, messages, removed, verified=verify, parts=parts
+                )
+        log.info("an erasure of %s was held up, and is begun again", keys)
+    msg = (
+        f"erase of {keys}: each of {_TRIES} tries was held up for seconds, so that others may "
+        "have written meanwhile; a part may be deleted. Do it again when the server is less busy"
+    )
+    raise UnavailableError(msg, outcome_unknown=True)
+
+
+def keep_closed(keys: OwnerKeys, number: int) -> Call:
+    """Keep writers out for some seconds more; answers whether they were out till now."""
+    return _erase_some(keys, number, [])
+
+
+def _erase_some(
+    keys: OwnerKeys, number: int, members: Sequence[bytes], found: Sequence[bytes] | None = None
+) -> Call:
+    """Delete conversations, or the keys that were found, of which each is a member's."""
+    if found is None:
+        found = [key for one in members for key in keys.conversation(one.decode())[:4]]
+    return script_call(
+        "erase_some",
+        keys,
+        {"number": number},
+        list,
+        further=members,
+        further_keys=found,
+        operation="erase",
+    )
+
+
+def _sweep(keys: OwnerKeys, number: int) -> Flow[int]:
+    """Look at every key there is, and delete what is the owner's and no list knows."""
+    before, brace, tag = keys.tag.partition(b":{")
+    # Parts that are indexed by the server have a letter behind the version, as in `:1f:{`.
+    pattern = _SPECIAL.sub(rb"\\\g<0>", before) + b"*" + brace + tag + b"*"
+    ours = re.compile(re.escape(before) + b"[a-z]*" + re.escape(brace + tag))
+    for _ in range(_TRIES):
+        found: set[bytes] = yield Scan("erase", keys.generation, pattern)
+        rest = sorted(filter(ours.match, found.difference(keys)))
+        if not rest:
+            in_time: int
+            in_time, *_ = yield keep_closed(keys, number)
+            return in_time
+        for start in range(0, len(rest), _SWEPT_AT_ONCE):
+            some = rest[start : start + _SWEPT_AT_ONCE]
+            in_time, *_ = yield _erase_some(keys, number, [b"-"] * len(some), some)
+            if not in_time:
+                return 0
+    msg = f"erase of {keys}: keys of the owner come again and again; who writes them?"
+    raise ServerError(msg)
+
+
+def _read_rows(reply: list[Any]) -> list[_Row]:
+    return [_Row(*reply[place : place + 3]) for place in range(0, len(reply), 3)]
+
+
+def _read_title(reply: bytes | None) -> str | None:
+    titles = _json.loads(reply)[1:] if reply else []
+    return titles[0] if titles else None
