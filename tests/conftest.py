@@ -7,6 +7,7 @@ each process, with pytest-xdist, so that processes do not share one).
 from __future__ import annotations
 
 import importlib.metadata
+import os
 from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -28,9 +29,13 @@ if TYPE_CHECKING:
     from tests.servers.setups import Setup
     from turnstore import AsyncStore, Store
 
+# LiteLLM asks the network for prices when it is imported, unless it is told to use its own.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
 
 def pytest_report_header() -> list[str]:
-    found = ", ".join(f"{one.name} ({one.about})" for one in finding.servers())
+    servers = (*finding.servers(), *finding.with_search())
+    found = ", ".join(f"{one.name} ({one.about})" for one in servers)
     lacking = ", ".join(one.name for one in finding.missing())
     clients = ", ".join(f"{name} {_version(name)}" for name in ("redis", "hiredis", "orjson"))
     return [f"servers: {found}", *([f"not here: {lacking}"] if lacking else []), f"with: {clients}"]
@@ -55,9 +60,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     marker = metafunc.definition.get_closest_marker("servers")
     wanted = tuple(marker.args) if marker else ("",)
+    of_facts = finding.with_search() if "engine" in names else ()
     servers = [
         one
-        for one in finding.servers()
+        for one in (*finding.servers(), *of_facts)
         if one.name.startswith(wanted)
         and (one.has_socket or not names & {"proxy", "own_server"})
         and (one.name != "cluster" or "own_server" not in names)
@@ -67,13 +73,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     one_setup = metafunc.definition.get_closest_marker("one_setup") or "own_server" in names
     pairs = [
-        pytest.param(one, setup, id=f"{one.name}-{setup}")
+        (one, setup)
         for one in servers
         for setup in _setups(one, one_setup=bool(one_setup))
         if not (names & _SYNC and setup.client == "async")
         if not (names & _ASYNC and setup.client == "sync")
     ]
-    metafunc.parametrize("server, setup", pairs, indirect=True)
+    if "engine" in names:  # of facts, in tests/facts
+        metafunc.parametrize(
+            "server, setup, engine",
+            [
+                pytest.param(one, setup, engine, id=f"{one.name}-{setup}-{engine}")
+                for one, setup in pairs
+                for engine in one.engines
+            ],
+            indirect=["server", "setup"],
+        )
+        return
+    params = [pytest.param(one, setup, id=f"{one.name}-{setup}") for one, setup in pairs]
+    metafunc.parametrize("server, setup", params, indirect=True)
 
 
 def _setups(server: Found, *, one_setup: bool) -> tuple[Setup, ...]:

