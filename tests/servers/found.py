@@ -148,7 +148,7 @@ def _local() -> list[Found]:
 def _engines(product: str, version: str) -> tuple[str, ...]:
     """Say which engine of facts is tested on a server: vector sets came with Redis 8."""
     major = int(version.partition(".")[0])
-    return ("vectorset",) if product == "redis" and major >= 8 else ("plain",)  # noqa: PLR2004
+    return ("vectorset",) if product == "redis" and major >= 8 else ("plain",)
 
 
 def _age(found: Found) -> tuple[bool, list[int]]:
