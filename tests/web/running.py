@@ -53,8 +53,9 @@ class Application:
         return True
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        """Tell it to stop; give its exit status."""
-        self._process.send_signal(number)
+        """Tell it to stop; give its exit status. A terminal's Ctrl-C goes to its workers too."""
+        send = os.killpg if number == signal.SIGINT else os.kill
+        send(self.pid, number)
         return self._process.wait(SECONDS)
 
 
