@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Candidate", "Decay", "Ranked", "Ranking", "rank"]
+from ._dates import named
+
+__all__ = ["Candidate", "Decay", "Ranked", "Ranking", "neighbours_wanted", "rank"]
 
 Vector = npt.NDArray[Any]
 
 _DIGITS = 9  # of a score: engines compute the same to about seven
 _BY_USE, _BY_AGE = 0.6, 0.4
+_SITTING_MS = 6 * 3600 * 1000
+_LOOKED_AROUND = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +72,22 @@ class Decay:
 class Ranking:
     """How the facts that a search found are put in order.
 
-    The score of a fact is `alpha` times its cosine similarity, and the rest times its
-    BM25 score as a share of the best one.
+    A fact has a score of its own: `alpha` times its cosine similarity, and the rest times its
+    BM25 score as a share of the best one; `dates` on top where it is of a time that the
+    question names. Then what was said around it lends it a part of theirs: an answer is
+    rarely worded like the question, but stands next to what is. Only facts with a
+    conversation have such neighbours.
 
     Args:
         alpha: The share of the similarity, from 0 (words only) to 1 (vectors only).
         candidates: So many are looked at, of the nearest vectors and of the best by words.
+        dates: What a fact gains that was said, or became true, when the question says.
+        neighbours: What it gains of the better one of the two that were stored before and
+            after it in its sitting.
+        sitting: What it gains of the best of its sitting: what was said in its conversation
+            with no more than six hours between.
+        answers: What it gains of the one before it, where that one asks something.
+        questions: What it loses of its own where it asks something itself.
         decay: Lets facts fade with time; None does not.
         near_duplicate: Of facts that are at least so similar to one another, only the
             best is kept; None keeps all.
@@ -84,11 +99,17 @@ class Ranking:
 
     alpha: float = 0.65
     candidates: int = 200
+    dates: float = 0.15
+    neighbours: float = 0.2
+    sitting: float = 0.3
+    answers: float = 0.2
+    questions: float = 0.1
     decay: Decay | None = None
     near_duplicate: float | None = 0.97
 
     def __post_init__(self) -> None:
-        _check_share("Ranking", "alpha", self.alpha)
+        for name in ("alpha", "dates", "neighbours", "sitting", "answers", "questions"):
+            _check_share("Ranking", name, getattr(self, name))
         if self.near_duplicate is not None:
             _check_share("Ranking", "near_duplicate", self.near_duplicate)
         if not isinstance(self.candidates, int) or isinstance(self.candidates, bool):
@@ -109,11 +130,16 @@ class Candidate(NamedTuple):
         id: Of the fact; the order among equals.
         cosine: Its similarity with the query, exact also where it was found by words.
         lexical: Its BM25 score; 0 where it has no word of the query.
-        created_ms: When it was made.
+        created_ms: When it was stored.
         used_ms: When it was last found; None if never.
         pinned: Whether it does not fade.
-        conversation: Where it comes from.
+        conversation: Where it comes from; empty where from none.
         vector: Its vector, to find near-duplicates; None takes it for unlike all others.
+        observed_ms: When it was heard; None is when it was stored.
+        from_ms: Since when it is true; None is when it was heard.
+        asks: Whether it ends with a question.
+        before: The id of the fact that was stored before it; empty where there is none.
+        after: The id of the one that was stored after it.
     """
 
     id: str
@@ -124,6 +150,16 @@ class Candidate(NamedTuple):
     pinned: bool = False
     conversation: str = ""
     vector: Vector | None = None
+    observed_ms: int | None = None
+    from_ms: int | None = None
+    asks: bool = False
+    before: str = ""
+    after: str = ""
+
+    @property
+    def heard_ms(self) -> int:
+        """When it was heard."""
+        return self.created_ms if self.observed_ms is None else self.observed_ms
 
 
 class Ranked(NamedTuple):
@@ -131,7 +167,8 @@ class Ranked(NamedTuple):
 
     Attributes:
         id: Of the fact.
-        score: What it was ordered by, from -1 to 1.
+        score: What it was ordered by: from -1 to 1, and above where its date or its
+            neighbours speak for it.
         cosine: Its similarity with the query.
         lexical: Its BM25 score as a share of the best candidate's, from 0 to 1.
     """
@@ -142,38 +179,127 @@ class Ranked(NamedTuple):
     lexical: float
 
 
-def rank(
+def rank(  # noqa: PLR0913 - what an order depends on
     candidates: Iterable[Candidate],
     ranking: Ranking,
     now_ms: int,
     top_k: int,
     min_score: float | None = None,
+    *,
+    query: str = "",
 ) -> list[Ranked]:
     """Put candidates in order: the best first, at most `top_k`.
 
     Args:
         candidates: Without those that may not be shown.
         ranking: The rule.
-        now_ms: The time by which facts fade.
+        now_ms: The time by which facts fade, and "yesterday" is told.
         top_k: At most so many.
         min_score: The least cosine similarity of a fact that is kept; None keeps all.
+        query: The question, for the dates in it.
     """
-    pool = list(candidates)
-    best = max((one.lexical for one in pool), default=0.0)
-    scored: list[tuple[float, str, Ranked, Candidate]] = []
-    for one in pool:
-        if min_score is not None and one.cosine < min_score:
-            continue
-        lexical = one.lexical / best if best > 0 else 0.0
-        score = ranking.alpha * one.cosine + (1 - ranking.alpha) * lexical
+    pool = {one.id: one for one in candidates}
+    own = _own(pool, ranking, now_ms, query)
+    final = _in_context(pool, own, ranking)
+    best = _best_lexical(pool)
+    scored = [
+        (
+            -round(final[id_], _DIGITS),
+            id_,
+            Ranked(id_, final[id_], one.cosine, one.lexical / best),
+            one,
+        )
+        for id_, one in pool.items()
+        if min_score is None or one.cosine >= min_score
+    ]
+    scored.sort(key=lambda entry: entry[:2])
+    return _distinct(scored, ranking.near_duplicate, top_k)
+
+
+def neighbours_wanted(
+    candidates: Iterable[Candidate], ranking: Ranking, now_ms: int, top_k: int, query: str = ""
+) -> list[str]:
+    """List the neighbours of the best candidates that are not among the candidates.
+
+    With them among the candidates, `rank` orders those that an index would not have found.
+    """
+    if not (ranking.neighbours or ranking.answers):
+        return []
+    pool = {one.id: one for one in candidates}
+    own = _own(pool, ranking, now_ms, query)
+    best = sorted(pool, key=lambda id_: (-round(own[id_], _DIGITS), id_))
+    wanted: dict[str, None] = {}
+    for id_ in best[: max(top_k, _LOOKED_AROUND)]:
+        one = pool[id_]
+        if one.conversation:
+            wanted.update(dict.fromkeys((one.before, one.after)))
+    return [id_ for id_ in wanted if id_ and id_ not in pool]
+
+
+def _own(
+    pool: Mapping[str, Candidate], ranking: Ranking, now_ms: int, query: str
+) -> dict[str, float]:
+    """Score each candidate by itself."""
+    dates = named(query, now_ms) if ranking.dates else []
+    best = _best_lexical(pool)
+    own: dict[str, float] = {}
+    for id_, one in pool.items():
+        score = ranking.alpha * one.cosine + (1 - ranking.alpha) * one.lexical / best
+        if dates:
+            times = (one.heard_ms, one.heard_ms if one.from_ms is None else one.from_ms)
+            score += ranking.dates * max(date.closeness(time) for date in dates for time in times)
         if ranking.decay is not None:
             decay = ranking.decay
             fresh = 1.0 if one.pinned else decay.freshness(one.created_ms, one.used_ms, now_ms)
             score += decay.weight * (fresh - score)
-        ranked = Ranked(one.id, score, one.cosine, lexical)
-        scored.append((-round(score, _DIGITS), one.id, ranked, one))
-    scored.sort(key=lambda entry: entry[:2])
-    return _distinct(scored, ranking.near_duplicate, top_k)
+        own[id_] = score
+    return own
+
+
+def _in_context(
+    pool: Mapping[str, Candidate], own: Mapping[str, float], ranking: Ranking
+) -> dict[str, float]:
+    """Add to each score what those around lend it."""
+    sittings = _sittings(pool.values())
+    tops: dict[int, float] = {}
+    for id_, sitting in sittings.items():
+        tops[sitting] = max(tops.get(sitting, -1.0), own[id_])
+    final: dict[str, float] = {}
+    for id_, one in pool.items():
+        sitting = sittings[id_]
+        before = own[one.before] if sittings.get(one.before) == sitting else 0.0
+        after = own[one.after] if sittings.get(one.after) == sitting else 0.0
+        score = own[id_] + ranking.sitting * tops[sitting]
+        score += ranking.neighbours * max(before, after, 0.0)
+        if before > 0 and pool[one.before].asks:
+            score += ranking.answers * before
+        if one.asks:
+            score -= ranking.questions * max(own[id_], 0.0)
+        final[id_] = score / (1 + ranking.sitting)  # alone in its sitting, it is as it was
+    return final
+
+
+def _sittings(candidates: Iterable[Candidate]) -> dict[str, int]:
+    """Number the sittings, and say which one each candidate is of."""
+    ordered = sorted(candidates, key=lambda one: (one.conversation, one.heard_ms))
+    sittings: dict[str, int] = {}
+    number = 0
+    for last, one in pairwise([None, *ordered]):
+        if one is None:
+            continue
+        same = (
+            last is not None
+            and one.conversation
+            and one.conversation == last.conversation
+            and one.heard_ms - last.heard_ms <= _SITTING_MS
+        )
+        number += not same
+        sittings[one.id] = number
+    return sittings
+
+
+def _best_lexical(pool: Mapping[str, Candidate]) -> float:
+    return max((one.lexical for one in pool.values()), default=0.0) or 1.0
 
 
 def _distinct(

@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 from ._stemming import stem
 
-__all__ = ["ID_BYTES", "bm25", "norm", "pack", "terms", "unpack"]
+__all__ = ["ID_BYTES", "asks", "bm25", "norm", "pack", "terms", "unpack"]
 
 ID_BYTES = 12
 _RECORD = struct.Struct(f">{ID_BYTES}sBH")  # id, frequency, length in terms
@@ -29,6 +29,8 @@ _ACCENTS = frozenset((*range(10, 36), *range(200, 256)))
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _RUNS = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+
+_QUESTION = re.compile("[?\uff1f\u061f\u037e][\"'\u201d\u2019\u00bb)\\]]*\\s*$")
 
 _FREQUENT = """
     a an the and or of to in on at for with by from as is are was were be been am do does did
@@ -55,6 +57,11 @@ def norm(text: str) -> str:
     """
     plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     return blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def asks(text: str) -> bool:
+    """Say whether a text ends with a question."""
+    return _QUESTION.search(text) is not None
 
 
 def pack(id: str, tf: int, length: int) -> bytes:  # noqa: A002 - the name of the field

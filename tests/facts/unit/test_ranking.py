@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import itertools
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._ranking import Candidate, Decay, Ranking, rank
+from turnstore.facts._ranking import Candidate, Decay, Ranking, neighbours_wanted, rank
 
-DAY = 24 * 3600 * 1000
+HOUR = 3600 * 1000
+DAY = 24 * HOUR
 NOW = 1000 * DAY
 
 
@@ -52,6 +54,69 @@ def test_of_near_duplicates_the_best_stays() -> None:
     ]
     assert order(pool, Ranking()) == "bcd"
     assert order(pool, Ranking(near_duplicate=None)) == "bacd"
+
+
+def test_neighbours_lend_a_part_of_their_score() -> None:
+    alone = Ranking(neighbours=0, sitting=0, answers=0, questions=0, dates=0)
+    pool = [
+        candidate("a", 0.9, conversation="c", after="b"),
+        candidate("b", 0.1, conversation="c", before="a", after="c"),
+        candidate("c", 0.2, conversation="d", before="b", after="d"),
+        candidate("d", 0.3),
+    ]
+    assert order(pool, alone) == "adcb"
+    assert order(pool, replace(alone, neighbours=0.5)) == "abdc"
+    # It is a rule of the sitting: of another conversation, or hours later, it does not hold.
+    late = [pool[0], pool[1]._replace(observed_ms=NOW + 7 * HOUR), *pool[2:]]
+    assert order(late, replace(alone, neighbours=0.5)) == "adcb"
+
+
+def test_the_best_of_a_sitting_speaks_for_the_others() -> None:
+    pool = [
+        candidate("a", 0.9, conversation="c", observed_ms=NOW),
+        candidate("b", 0.1, conversation="c", observed_ms=NOW + 5 * HOUR),
+        candidate("c", 0.2, conversation="c", observed_ms=NOW + 12 * HOUR),
+        candidate("d", 0.2),
+    ]
+    ranking = Ranking(alpha=1, neighbours=0, answers=0, questions=0, sitting=0.3)
+    found = {one.id: one.score for one in rank(pool, ranking, NOW, 9)}
+    assert found == pytest.approx({"a": 0.9, "b": (0.1 + 0.27) / 1.3, "c": 0.2, "d": 0.2})
+
+
+def test_an_answer_is_found_by_its_question() -> None:
+    pool = [
+        candidate("q", 0.8, conversation="c", asks=True, after="r"),
+        candidate("r", 0.2, conversation="c", before="q", after="s"),
+        candidate("s", 0.3, conversation="c", before="r"),
+    ]
+    ranking = Ranking(alpha=1, neighbours=0, sitting=0, answers=0.5, questions=0.25)
+    found = rank(pool, ranking, NOW, 9)
+    assert {one.id: one.score for one in found} == pytest.approx({"q": 0.6, "r": 0.6, "s": 0.3})
+
+
+def test_a_date_in_the_question_counts_what_was_said_or_true_then() -> None:
+    may = int(datetime(2026, 5, 7, tzinfo=UTC).timestamp() * 1000)
+    pool = [
+        candidate("a", 0.5),
+        candidate("b", 0.4, observed_ms=may),
+        candidate("c", 0.4, from_ms=may + 3 * DAY),
+    ]
+    assert order(pool, Ranking(), query="What did I do on 7 May 2026?") == "bca"
+    assert order(pool, Ranking(), query="What did I do?") == "abc"
+    assert order(pool, Ranking(dates=0), query="What did I do on 7 May 2026?") == "abc"
+
+
+def test_neighbours_of_the_best_that_were_not_found_are_wanted() -> None:
+    pool = [
+        candidate("b", 0.9, conversation="c", before="a", after="c"),
+        candidate("c", 0.8, conversation="c", before="b", after="d"),
+        candidate("x", 0.7, before="w", after="y"),
+    ]
+    assert neighbours_wanted(pool, Ranking(), NOW, 1) == ["a", "d"]
+    assert neighbours_wanted(pool, Ranking(neighbours=0, answers=0), NOW, 1) == []
+    many = [candidate(f"m{n:02}", 0.5, conversation="c", after=f"n{n:02}") for n in range(40)]
+    assert len(neighbours_wanted(many, Ranking(), NOW, 1)) == 20
+    assert len(neighbours_wanted(many, Ranking(), NOW, 30)) == 30
 
 
 def test_facts_fade_unless_they_are_used_or_pinned() -> None:
@@ -112,6 +177,10 @@ def test_a_wrong_type_is_refused(make: Any) -> None:
             st.floats(-1, 1),
             st.floats(0, 40),
             created_ms=st.integers(0, NOW),
+            conversation=st.sampled_from(["", "c", "d"]),
+            asks=st.booleans(),
+            before=st.text("abc", max_size=2),
+            after=st.text("abc", max_size=2),
         ),
         unique_by=lambda one: one.id,
     ),
