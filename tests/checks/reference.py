@@ -79,6 +79,7 @@ INTEGRATIONS = {
         {"HistoryProvider": "agent_framework"},
     ),
     "llama_index": ("llama-index", "llama-index", {"ChatStore": "llama_index"}),
+    "railtracks": ("railtracks", "railtracks", {"ConversationMemory": "railtracks"}),
 }
 # Public names among turnstore's own modules, and nobody else's.
 INTERNAL = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,9 @@ def _name(page: Path) -> str:
 
 def _pages_with_code() -> Iterator[Any]:
     for page in PAGES:
-        if "```python" in page.read_text():
+        # `make test-railtracks` has an environment of its own.
+        is_elsewhere = page.stem == "railtracks" and not find_spec("railtracks")
+        if "```python" in page.read_text() and not is_elsewhere:
             yield pytest.param(page, marks=MARKS.get(page.parent.name, ()), id=_name(page))
 
 

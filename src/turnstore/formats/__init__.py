@@ -8,6 +8,7 @@ from .langchain import LangChain
 from .llama_index import LlamaIndex
 from .openai import OpenAIChat, OpenAIResponses
 from .pydantic_ai import PydanticAI, PydanticAILog
+from .railtracks import Railtracks
 
 __all__ = ["FORMATS", "Format", "Message"]
 
@@ -23,6 +24,7 @@ FORMATS: dict[str, Format] = {
         PydanticAILog("pydantic_ai.log"),
         AgentFramework("agent_framework"),
         LlamaIndex("llama_index"),
+        Railtracks("railtracks"),
     )
 }
 """The formats whose rules are known, by name."""
