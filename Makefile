@@ -9,10 +9,6 @@ PYTEST_FLAGS ?= -q -n auto
 REDIS_PY := 5 6 7
 
 # What is checked with the types of its environment; pyproject.toml leaves it out elsewhere.
-RAILTRACKS := src/turnstore/integrations/railtracks.py tests/integrations/railtracks \
-  tests/typing/railtracks_api.py
-
-# What is checked with the types of its environment; pyproject.toml leaves it out elsewhere.
 RAILTRACKS := src/turnstore/integrations/railtracks.py tests/integrations/railtracks/*.py \
   tests/typing/railtracks_api.py
 
