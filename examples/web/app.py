@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 from fastapi import Cookie, Depends, FastAPI, HTTPException, Request, Response
 from fastapi import Path as PathParam
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from fastapi.staticfiles import StaticFiles
@@ -131,6 +132,12 @@ async def ask(request: Request, chat: Chat, message: Message) -> AsyncIterator[S
     """Answer a message, piece by piece."""
     async for kind, text in answer(chat, request.state.openai, message.text, message.key):
         yield ServerSentEvent(event=kind, data=text)
+
+
+@app.exception_handler(RequestValidationError)
+async def no_message(_: Request, __: Exception) -> Response:
+    """Refuse what the page does not send, without giving it back."""
+    return JSONResponse({"detail": "This is not a message."}, 422)
 
 
 @app.exception_handler(TurnstoreError)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import httpx2
 from playwright.sync_api import expect
 
-from tests.waiting import wait_until
 from tests.web.conftest import Tab
 from tests.web.running import SECONDS, Application
 from turnstore.testing import ModelServer, Reply
@@ -203,4 +202,4 @@ def test_it_fits_on_a_narrow_screen(tab: Tab) -> None:
     tab.say("A very long word: " + "x" * 200)
     expect(tab.stored).to_have_count(1)
     assert tab.page.evaluate("document.documentElement.scrollWidth") == 320
-    wait_until(lambda: tab.page.get_by_label("Your message").is_visible())
+    expect(tab.page.get_by_label("Your message")).to_be_in_viewport()

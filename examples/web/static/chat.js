@@ -224,7 +224,7 @@ function showChats() {
 
 form.onsubmit = event => {
   event.preventDefault()
-  const text = input.value.trim()
+  const text = input.value.trim().toWellFormed()
   if (!text || asking) return
   input.value = ""
   ask({key: newKey(), text})
