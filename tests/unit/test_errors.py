@@ -8,6 +8,7 @@ import pickle
 import re
 
 import pytest
+import redis
 
 import turnstore
 from turnstore import errors
@@ -79,3 +80,23 @@ def test_each_can_be_copied(error: Exception) -> None:
 def test_a_conflict_of_a_turn_has_both_sides() -> None:
     error = errors.TurnConflictError("m", expected="1-a", actual="2-b", reply="r")
     assert (error.expected, error.actual, error.reply, error.turn) == ("1-a", "2-b", "r", None)
+
+
+def test_a_cluster_that_learns_its_nodes_anew_is_an_error_of_ours() -> None:
+    """Two threads that look at them at once meet a RuntimeError of redis-py's."""
+
+    class Cluster(redis.RedisCluster):
+        def __init__(self) -> None:
+            pass
+
+        def execute_command(self, *_command: object, **_options: object) -> object:
+            raise RuntimeError("dictionary keys changed during iteration")
+
+        def __del__(self) -> None:
+            pass
+
+    chat = turnstore.Store(Cluster(), name="test").conversation("ada")
+    with pytest.raises(turnstore.UnavailableError, match="keys changed") as caught:
+        chat.append("hi")
+    assert caught.value.outcome_unknown
+    assert isinstance(caught.value.__cause__, RuntimeError)
