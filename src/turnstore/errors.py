@@ -7,6 +7,7 @@
     ├── LimitError              a turn is larger than the store allows (also a ValueError)
     ├── CorruptTurnError        a stored element cannot be read
     ├── FormatError             stored by a later version, or in another message format
+    ├── EngineMismatchError     vectors were made by another embedder or engine
     ├── ClosedError             the store was closed
     ├── LeaseError              the lease of a conversation was not to be had
     │   ├── LeaseTimeoutError   … in time
@@ -41,6 +42,7 @@ __all__ = [
     "ConflictError",
     "CorruptTurnError",
     "DeniedError",
+    "EngineMismatchError",
     "ErasedError",
     "FormatError",
     "LeaseError",
@@ -91,6 +93,13 @@ class CorruptTurnError(TurnstoreError):
 
 class FormatError(TurnstoreError):
     """What is stored has a format that this caller does not read; it was left as it is."""
+
+
+class EngineMismatchError(TurnstoreError):
+    """Vectors of facts were made by another embedder, or are kept by another engine.
+
+    They were left as they are, and nothing was written. `Facts.migrate` moves them.
+    """
 
 
 class ClosedError(TurnstoreError):

@@ -1,0 +1,38 @@
+--[[
+facts_begin: give a number to what is going to write facts of an owner, and say what is there.
+
+KEYS
+  1  generation  text  what was begun and erased of the owner
+  2  postings    hash  the facts by their terms; the fields with # are no terms
+  3  norms       hash  the ids of the facts that hold, by what they say
+
+ARGV
+  1  norm  text*  the digests of what may be stored already
+
+RETURNS {number, spaces, id, ...}
+  number  int   what has it is refused once its owner is erased; microseconds of the clock
+  spaces  text  where the vectors of the owner lie; empty where there are none yet
+  id      text  of the fact for each digest; empty where there is none
+
+ERRORS
+  ERASED closed  the owner is being erased just now; nothing was written
+  FORMAT         the key was written by a later version; nothing was written
+]]
+--# include owner
+local generation = KEYS[1]
+local postings = KEYS[2]
+local norms = KEYS[3]
+
+local owner, refusal = read_generation(generation)
+if not refusal and owner.closed_until > owner.now then
+  refusal = "ERASED closed"
+end
+if refusal then
+  return redis.error_reply(refusal)
+end
+local answer = { next_number(owner), redis.call("HGET", postings, "#v") or "" }
+for _, norm in ipairs(ARGV) do
+  table.insert(answer, redis.call("HGET", norms, norm) or "")
+end
+write_generation(generation, owner)
+return answer

@@ -1,0 +1,37 @@
+--[[
+facts_look: read which facts of an owner have which terms.
+
+KEYS
+  1  generation  text  what was begun and erased of the owner
+  2  postings    hash  the facts by their terms; the fields with # are no terms
+
+ARGV
+  1  term  text*  what is looked for
+
+RETURNS {time_ms, spaces, facts, length, records, ...}
+  time_ms  int    the clock, and not before the time of any fact, should it have been set back
+  spaces   text   where the vectors of the owner lie; empty where there are none
+  facts    int    facts in all
+  length   int    terms in all
+  records  bytes  for each term, of the facts that have it; empty where none has
+
+ERRORS
+  FORMAT  what was begun and erased was written by a later version
+]]
+--# include owner
+local generation = KEYS[1]
+local postings = KEYS[2]
+
+local owner, refusal = read_generation(generation)
+if refusal then
+  return redis.error_reply(refusal)
+end
+local head = redis.call("HMGET", postings, "#v", "#n", "#l")
+local answer = {
+  math.floor(math.max(owner.number, owner.now_us) / 1000), head[1] or "",
+  tonumber(head[2] or 0), tonumber(head[3] or 0),
+}
+for _, term in ipairs(ARGV) do
+  table.insert(answer, redis.call("HGET", postings, term) or "")
+end
+return answer

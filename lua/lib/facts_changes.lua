@@ -1,0 +1,87 @@
+-- What one change does to the facts of an owner. `keys` has the keys by their names, `spaces`
+-- where vectors lie, and a change has its key in each of them. Each function answers what became
+-- of it: "1" done, "0" nothing to do, or the id of the fact that was there already; and what the
+-- log of operations needs to undo it.
+
+local function write_fact(keys, change, fact)
+  redis.call("HSET", keys.facts, change.id, change.record)
+  redis.call("HSET", keys.norms, fact.norm, change.id)
+end
+
+-- Without a vector, the fact was there when this began; where it went, there is nothing to do.
+local function add_fact(keys, change, spaces, owner)
+  local fact = parse_fact(change.record)
+  local known = redis.call("HGET", keys.norms, fact.norm)
+  if known and known ~= change.id and redis.call("HEXISTS", keys.facts, known) == 1 then
+    return see_fact(keys, { id = known, detail = fact.observed .. fact.sources })
+  end
+  if redis.call("HEXISTS", keys.facts, change.id) == 1 then
+    return "1"
+  end
+  if change.vector == "" then
+    return "0"
+  end
+  write_fact(keys, change, fact)
+  post(keys.postings, change.postings, fact.length)
+  redis.call("ZADD", keys.order, 0, change.id)
+  put_vector(spaces[1], change.vectors[1], change.id, fact, owner, change.vector)
+  return "1", "added " .. change.id
+end
+
+-- Without a vector, the text is what it was. A new one is of the first space; in the others it
+-- goes, until a migration puts it anew.
+local function replace_fact(keys, change, spaces, owner)
+  local old, fact = stored(keys, change.id), parse_fact(change.record)
+  if not old then
+    return "0"
+  end
+  free_norm(keys, old, change.id)
+  write_fact(keys, change, fact)
+  if change.vector ~= "" then
+    unpost(keys.postings, change.id, change.terms, tonumber(old.terms), old.length)
+    post(keys.postings, change.postings, fact.length)
+  end
+  for place, space in ipairs(spaces) do
+    if change.vector == "" then
+      put_times(space, change.vectors[place], change.id, fact)
+    elseif place == 1 then
+      put_vector(space, change.vectors[place], change.id, fact, owner, change.vector)
+    else
+      drop_vector(space, change.vectors[place], change.id)
+    end
+  end
+  return "1", "replaced " .. change.id
+end
+
+local function remove_fact(keys, change, spaces)
+  local fact = stored(keys, change.id)
+  if not fact then
+    return "0"
+  end
+  free_norm(keys, fact, change.id)
+  unpost(keys.postings, change.id, change.terms, tonumber(fact.terms), fact.length)
+  redis.call("HDEL", keys.facts, change.id)
+  redis.call("ZREM", keys.order, change.id)
+  redis.call("ZREM", keys.used, change.id)
+  redis.call("HDEL", keys.uses, change.id)
+  for place, space in ipairs(spaces) do
+    drop_vector(space, change.vectors[place], change.id)
+  end
+  return "1", "removed " .. change.id
+end
+
+local ACTS = {
+  add = add_fact, replace = replace_fact, close = close_fact, remove = remove_fact,
+  see = see_fact, unsee = unsee_fact,
+}
+
+-- Makes all changes; answers what became of each, and how all of them are undone.
+local function make_changes(keys, changes, spaces, owner)
+  local answers, undo = {}, {}
+  for place, change in ipairs(changes) do
+    local answer, inverse = ACTS[change.kind](keys, change, spaces, owner)
+    answers[place] = answer
+    table.insert(undo, inverse)
+  end
+  return answers, undo
+end

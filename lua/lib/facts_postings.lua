@@ -1,0 +1,71 @@
+-- The lexical index of an owner: a hash from a term to the facts that have it, a record of 15
+-- bytes for each: the id (12), how often it has the term (1), how many terms it has (2). The
+-- fields that begin with # are no terms: #n facts and #l terms in all, and others.
+local RECORD_BYTES, ID_BYTES = 15, 12
+
+-- Calls a function with each term of a packed list and what follows the term: two bytes for
+-- the length of the term, the term, and `extra` bytes.
+local function each_term(list, extra, act)
+  local at = 1
+  while at <= #list do
+    local high, low = string.byte(list, at, at + 1)
+    local stop = at + 1 + high * 256 + low
+    act(string.sub(list, at + 2, stop), string.sub(list, stop + 1, stop + extra))
+    at = stop + 1 + extra
+  end
+end
+
+local function count_fact(key, facts, length)
+  redis.call("HINCRBY", key, "#n", facts)
+  redis.call("HINCRBY", key, "#l", length)
+end
+
+-- Puts a fact into the index: a record for each of its terms.
+local function post(key, list, length)
+  each_term(list, RECORD_BYTES, function(term, record)
+    redis.call("HSET", key, term, (redis.call("HGET", key, term) or "") .. record)
+  end)
+  count_fact(key, 1, length)
+end
+
+-- Takes the record of a fact out of those of one term; answers whether there was one.
+local function unpost_term(key, id, term, records)
+  local at = 1
+  while true do
+    local start = string.find(records, id, at, true)
+    if not start then
+      return false
+    end
+    if (start - 1) % RECORD_BYTES == 0 then
+      local left = string.sub(records, 1, start - 1) .. string.sub(records, start + RECORD_BYTES)
+      if left == "" then
+        redis.call("HDEL", key, term)
+      else
+        redis.call("HSET", key, term, left)
+      end
+      return true
+    end
+    at = start + 1
+  end
+end
+
+-- Takes a fact out of the index. Its terms are those that its text has now; where an earlier
+-- version found others in it, all terms are looked through.
+local function unpost(key, id, list, terms, length)
+  local found = 0
+  each_term(list, 0, function(term)
+    local records = redis.call("HGET", key, term)
+    if records and unpost_term(key, id, term, records) then
+      found = found + 1
+    end
+  end)
+  if found ~= terms then
+    local all = redis.call("HGETALL", key)
+    for place = 1, #all, 2 do
+      if string.sub(all[place], 1, 1) ~= "#" then
+        unpost_term(key, id, all[place], all[place + 1])
+      end
+    end
+  end
+  count_fact(key, -1, -length)
+end

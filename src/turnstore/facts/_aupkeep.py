@@ -1,0 +1,245 @@
+"""The upkeep of facts on an asyncio store: the same names, signatures and texts as `_upkeep`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from turnstore.results import Erasure
+
+from . import _forgetting, _health
+from ._base import Base
+from ._migration import Migration, migrate
+from ._model import Health
+from ._ranking import Decay
+from ._retention import Retention, Rule, retain
+
+if TYPE_CHECKING:
+    from turnstore._holding import AsyncRunner
+    from turnstore._place import Home
+
+__all__ = ["AsyncUpkeep"]
+
+
+class AsyncUpkeep:
+    """What `AsyncFacts` does beside storing and finding."""
+
+    _base: Base
+    _home: Home
+    _run: AsyncRunner
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine; "auto" until the server was asked which it has."""
+        return self._base.engine.name if self._base.engine else "auto"
+
+    @property
+    def counts(self) -> Counter[str]:
+        """What went wrong without an error, by name: `indexing`, `indexing_failures`, `touch`."""
+        return self._base.counts
+
+    async def forget(self, owner: str, id: str) -> bool:  # noqa: A002 - the name of the field
+        """Remove a fact of an owner, with its vector and its words.
+
+        Args:
+            owner: Whose it is.
+            id: Of the fact.
+
+        Returns:
+            Whether the owner had such a fact.
+
+        Raises:
+            TypeError, ValueError: An argument is of no use; nothing was removed.
+            ErasedError, ServerError: As for `add`.
+
+        Cost:
+            Three round trips.
+
+        Example:
+            >>> id = (await facts.add("ada", "Ada likes tea.")).id
+            >>> await facts.forget("ada", id), await facts.forget("ada", id)
+            (True, False)
+        """
+        return await self._run(_forgetting.forget(self._base, owner, id))
+
+    async def forget_conversation(self, owner: str, conversation: str) -> int:
+        """Remove the facts that were drawn from a conversation of an owner.
+
+        What is being drawn from it just now is refused. Turns that stay in the conversation
+        and were not read yet can be drawn from later: clear it too, to have nothing left.
+
+        Args:
+            owner: Whose they are.
+            conversation: The id of the conversation.
+
+        Returns:
+            Facts removed.
+
+        Raises:
+            TypeError, ValueError: An argument is of no use; nothing was removed.
+            ErasedError: Everything of the owner is being erased just now.
+            ServerError: Redis failed; some may be removed. Do it again.
+
+        Cost:
+            Reads all facts of the owner, 500 at a time, and removes a hundred at a time.
+
+        Example:
+            >>> (await facts.add("ada", "Ada likes tea.", conversation="conv-1")).duplicate
+            False
+            >>> await facts.forget_conversation("ada", "conv-1")
+            1
+        """
+        return await self._run(_forgetting.forget_conversation(self._base, owner, conversation))
+
+    async def erase(self, owner: str, *, verify: bool = False) -> Erasure:
+        """Delete everything of an owner, for good: facts and conversations.
+
+        It is `store.erase`. What began before it does not come back: a fact that is being
+        stored, an exchange, or what a model is just drawing from a conversation is refused.
+
+        Args:
+            owner: The id of the owner.
+            verify: Look at every key of the server too, so that also what no list knows any
+                more is found, deleted, and shown to be gone.
+
+        Returns:
+            What was removed; `parts["facts"]` are the facts.
+
+        Raises:
+            TypeError, ValueError: It is no owner's id; nothing was sent.
+            UnavailableError: No answer, or the server was too busy; a part may be deleted.
+            ServerError: Redis refused; a part may be deleted. Do it again.
+
+        Atomicity:
+            From the first step to the last nobody writes for the owner.
+
+        Cost:
+            Some round trips, and one for each 400 documents of a search index. Keys are
+            unlinked, so that no large one holds up the server.
+
+        Example:
+            >>> (await facts.add("ada", "Ada likes tea.")).duplicate
+            False
+            >>> (await facts.erase("ada")).parts["facts"]
+            1
+            >>> await facts.list("ada")
+            []
+        """
+        return await self._run(self._home.erase(owner, verify=verify))
+
+    async def retain(  # noqa: PLR0913 - what a rule is made of, by name
+        self,
+        owner: str | None = None,
+        *,
+        closed_for: timedelta | None = None,
+        older_than: timedelta | None = None,
+        unused_for: timedelta | None = None,
+        fresh: float | None = None,
+        most: int | None = None,
+        decay: Decay | None = None,
+        dry_run: bool = False,
+    ) -> Retention:
+        """Remove facts that are not to be kept any longer; pinned ones stay.
+
+        Args:
+            owner: Whose facts; None is everybody's.
+            closed_for: Facts that are not true any more go so long after their end, or after it
+                became known; None keeps them.
+            older_than: Facts go that were stored so long ago; None keeps them.
+            unused_for: Facts go that were neither stored, nor heard, nor found for so long;
+                None keeps them.
+            fresh: Facts go whose freshness by `decay` is less, from 0 to 1; None keeps them.
+            most: Of each owner so many are kept, the freshest; None keeps all.
+            decay: Says how fresh a fact is; None is that of the ranking, or `Decay()`.
+            dry_run: Whether it is only counted.
+
+        Returns:
+            How many facts were looked at and removed, by reason.
+
+        Raises:
+            TypeError, ValueError: An argument is of no use; nothing was sent.
+            CorruptTurnError, FormatError: What is stored cannot be read; some may be removed.
+            ServerError: Redis failed; some may be removed. Do it again.
+
+        Atomicity:
+            A hundred facts at a time. One that is changed meanwhile stays.
+
+        Cost:
+            Reads all facts of the owners, 500 at a time. For everybody it looks at every key
+            of the server.
+
+        Example:
+            >>> (await facts.add("ada", "Ada likes tea.")).duplicate
+            False
+            >>> (await facts.retain("ada", most=100, dry_run=True)).removed
+            {}
+        """
+        rule = Rule(
+            closed_for=closed_for,
+            older_than=older_than,
+            unused_for=unused_for,
+            fresh=fresh,
+            most=most,
+            decay=decay or self._base.settings.ranking.decay or Decay(),
+        )
+        return await self._run(retain(self._base, owner, rule, dry_run=bool(dry_run)))
+
+    async def migrate(self, *, drop: bool = False, dry_run: bool = False) -> Migration:
+        """Move the facts of all owners to this embedder and this engine.
+
+        Each owner is searched as before until all of the owner's facts have a new vector and
+        the counts agree; then the new ones are searched. Texts are embedded anew only where
+        the embedder is another one. A migration that was broken off goes on where it stopped.
+
+        Other processes need an embedder for owners who are moved and for those who are not
+        yet: give `AsyncFacts` the earlier one as `previous`, and migrate when all have it.
+
+        Args:
+            drop: Whether the vectors that the facts had before are dropped, with the index;
+                otherwise they stay, so that one can go back.
+            dry_run: Whether it is only counted.
+
+        Returns:
+            How much was moved.
+
+        Raises:
+            ServerError: Redis failed, the counts do not agree, or an owner's facts are changed
+                all the time; the others are moved. Do it again.
+            TypeError, ValueError: The embedder answered what is no vector; the same holds.
+
+        Atomicity:
+            Each owner is moved in one step.
+
+        Cost:
+            Looks at every key of the server, and reads all facts that are to be moved, a
+            hundred at a time.
+
+        Example:
+            >>> (await facts.migrate(dry_run=True)).facts
+            0
+        """
+        return await self._run(migrate(self._base, drop=bool(drop), dry_run=bool(dry_run)))
+
+    async def health(self, owner: str | None = None) -> Health:
+        """Say how the facts of an owner, or of all of them, are.
+
+        Args:
+            owner: Whose facts; None is everybody's.
+
+        Returns:
+            What is stored, and whether all of it can be found.
+
+        Raises:
+            TypeError, ValueError: It is no owner's id; nothing was sent.
+            ServerError: Redis failed.
+
+        Cost:
+            Some round trips for each owner. For everybody it looks at every key of the
+            server.
+
+        Example:
+            >>> (await facts.health()).is_well
+            True
+        """
+        return await self._run(_health.health(self._base, owner))

@@ -1,0 +1,94 @@
+"""What an erasure of an owner removes of facts: every key, and each document of an index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from turnstore import _history
+from turnstore._calls import Call, Flow
+from turnstore._keys import OwnerKeys
+from turnstore.errors import ServerError
+
+from ._owner import Ground, OwnerPlace
+from .engines import counted
+
+__all__ = ["Eraser"]
+
+_AT_ONCE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Eraser:
+    """Removes the facts of an owner, for `store.erase`; equal for all `Facts` of a store.
+
+    Attributes:
+        ground: Where the facts of the store lie.
+    """
+
+    ground: Ground
+
+    def __call__(self, keys: OwnerKeys, number: int) -> Flow[dict[str, int]]:
+        """Remove them, while nobody else writes for the owner.
+
+        The documents go first, as the facts say which there are: an erasure that breaks off is
+        done again.
+
+        Args:
+            keys: The owner's.
+            number: Of the erasure.
+
+        Returns:
+            How many facts there were.
+
+        Raises:
+            ServerError: The index of a space still counts documents of the owner.
+        """
+        place = self.ground.owner_in(keys.generation)
+        tokens: list[str] = yield Call(
+            "erase", (place.keys.postings,), "hget", ("#v",), writes=False, read=_words
+        )
+        ids: list[str] = yield Call(
+            "erase", (place.keys.facts,), "hkeys", (), writes=False, read=_texts
+        )
+        indexed = [token for token in tokens if token.startswith("search:")]
+        gone = [place.vector(token, id_) for token in indexed for id_ in ids]
+        gone += [*map(place.vectors, tokens), *place.keys[2:]]
+        for start in range(0, len(gone), _AT_ONCE):
+            in_time, *_ = yield _delete(keys, number, gone[start : start + _AT_ONCE])
+            if not in_time:
+                return {}
+        for token in indexed:
+            yield from _check(place, token)
+        return {"facts": len(ids)} if ids else {}
+
+
+def _delete(keys: OwnerKeys, number: int, gone: list[bytes]) -> Call:
+    return _history.script_call(
+        "erase_some",
+        keys,
+        {"number": number},
+        list,
+        further=[b"-"] * len(gone),
+        further_keys=gone,
+        operation="erase",
+    )
+
+
+def _check(place: OwnerPlace, token: str) -> Flow[None]:
+    """Ask the index of a space whether it has anything of the owner."""
+    left = yield from counted(place.index(token), place.digest)
+    if left:
+        msg = (
+            f"erase of {place.keys}: the index still counts {left} of its documents, though all "
+            "that are known were deleted. Do it again with verify=True"
+        )
+        raise ServerError(msg)
+
+
+def _texts(reply: Any) -> list[str]:
+    return [one.decode() for one in reply]
+
+
+def _words(reply: bytes | None) -> list[str]:
+    return reply.decode().split() if reply else []

@@ -1,0 +1,109 @@
+"""Remove facts: one, those of a conversation, and what an erasure of their owner removes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from turnstore._calls import Call, Flow
+
+from ._adding import check_id
+from ._commit import Blocked, Remove
+from ._owner import OwnerPlace, script_call
+from ._reading import read_records, walk
+from ._record import Record
+
+if TYPE_CHECKING:
+    from ._base import Base
+
+__all__ = ["forget", "forget_conversation", "remove"]
+
+_AT_ONCE = 100
+
+
+def forget(base: Base, owner: str, id: str) -> Flow[bool]:  # noqa: A002 - the name of the field
+    """Remove a fact: three calls."""
+    place = base.ground.owner(owner)
+    check_id(id)
+    records = yield from read_records(place, [id])
+    removed = yield from remove(base, place, list(records.values()), "forget")
+    return bool(removed)
+
+
+def forget_conversation(base: Base, owner: str, conversation: str) -> Flow[int]:
+    """Remove the facts of a conversation, and refuse what is being drawn from it just now."""
+    place = base.ground.owner(owner)
+    digest = base.ground.conversation(conversation)
+    yield from base.prepare()
+    yield script_call(
+        "facts_forget", place, {"conversation": digest}, int, operation="forget_conversation"
+    )
+    found = yield from walk(place, lambda record: record.digest == digest)
+    removed = yield from remove(base, place, found, "forget_conversation")
+    yield from _drop_dead_letters(place, digest)
+    return len(removed)
+
+
+def remove(
+    base: Base,
+    place: OwnerPlace,
+    records: Sequence[Record],
+    operation: str,
+    *,
+    unless_changed: bool = False,
+) -> Flow[list[str]]:
+    """Remove facts, in commits of some at a time.
+
+    Args:
+        base: The settings.
+        place: The owner's.
+        records: The facts as they were read.
+        operation: What the caller asked for, in the words of an error.
+        unless_changed: Whether those stay that were changed since.
+
+    Returns:
+        The ids of those that were removed.
+    """
+    removed: list[str] = []
+    for start in range(0, len(records), _AT_ONCE):
+        part = list(records[start : start + _AT_ONCE])
+
+        def work(part: list[Record] = part) -> Flow[list[str]]:
+            began = yield from base.begin(place, (), operation)
+            changes = [Remove(record, unless_changed=unless_changed) for record in part]
+            try:
+                answers = yield from base.commit(place, began, changes, operation=operation)
+            except Blocked as blocked:
+                if blocked.what == "changed":
+                    del part[int(blocked.detail) - 1]
+                raise
+            return [
+                record.fact.id
+                for record, answer in zip(part, answers, strict=True)
+                if answer == "1"
+            ]
+
+        removed += yield from base.again(work, ("spaces", "changed"), tries=len(part) + 5)
+    return removed
+
+
+def _drop_dead_letters(place: OwnerPlace, digest: str) -> Flow[None]:
+    """Drop the answers of models that were drawn from a conversation, and could not be read."""
+    letters: list[tuple[bytes, dict[bytes, bytes]]] = yield Call(
+        "forget_conversation", (place.keys.dead,), "xrange", ("-", "+"), writes=False, read=_entries
+    )
+    its = [id_ for id_, letter in letters if letter.get(b"conversation") == digest.encode()]
+    if its:
+        yield Call(
+            "forget_conversation", (place.keys.dead,), "xdel", tuple(its), writes=True, read=int
+        )
+
+
+def _entries(reply: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    return [(id_, _fields(fields)) for id_, fields in reply]
+
+
+def _fields(fields: Any) -> dict[bytes, bytes]:
+    if isinstance(fields, dict):
+        return fields
+    return dict(zip(fields[::2], fields[1::2], strict=True))

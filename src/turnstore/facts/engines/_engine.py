@@ -1,0 +1,115 @@
+"""What an engine has to do: keep vectors, and find the nearest among those that may be shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from turnstore._calls import Flow
+    from turnstore.facts._embedding import Embedder, Vector
+    from turnstore.facts._owner import Ground, OwnerPlace
+    from turnstore.facts._space import Space
+
+__all__ = ["Engine", "Filter", "IndexState", "Times"]
+
+
+class Times(NamedTuple):
+    """When a fact holds, in milliseconds; the scripts have the same names."""
+
+    created: int
+    start: int
+    to: int
+    expired: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which facts a search may find.
+
+    Attributes:
+        as_of_ms: They are true at this time.
+        known_at_ms: By what was known at this time; None is now.
+        kinds: They are of one of these kinds; None is any.
+        conversation: The digest of theirs; empty is any.
+    """
+
+    as_of_ms: int
+    known_at_ms: int | None = None
+    kinds: tuple[str, ...] | None = None
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """How the index of an engine is, where the server has one.
+
+    Attributes:
+        documents: In the index.
+        indexing: Whether the server is still building it.
+        failures: Documents that it could not take.
+    """
+
+    documents: int = 0
+    indexing: bool = False
+    failures: int = 0
+
+
+class Engine(Protocol):
+    """Keeps vectors in one of several ways; all of them find the same.
+
+    An engine is a value: it holds the options of a caller, and no connection.
+    """
+
+    name: ClassVar[str]
+    """What scripts and errors call it."""
+
+    scored: ClassVar[bool]
+    """Whether it answers similarities, so that a search can demand one."""
+
+    def space(self, embedder: Embedder) -> Space:
+        """Say in which space the vectors of an embedder are."""
+        ...
+
+    def is_available(self) -> Flow[bool]:
+        """Find out whether the server can do it."""
+        ...
+
+    def prepare(self, ground: Ground, space: Space) -> Flow[None]:
+        """Make what the space needs, unless it is there; never change what is there.
+
+        Raises:
+            EngineMismatchError: What is there is not what this engine would make.
+        """
+        ...
+
+    def pack(self, vector: Vector, times: Times, kind: str, conversation: str) -> bytes:
+        """Write a vector down for the script that stores it."""
+        ...
+
+    def unpack(self, raw: bytes, space: Space) -> Vector:
+        """Read a vector as the script that reads it gives it."""
+        ...
+
+    def nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
+        self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
+    ) -> Flow[dict[str, Vector | None]]:
+        """Find the facts of an owner that are nearest to a vector.
+
+        Args:
+            place: The owner's.
+            space: Where the vectors lie.
+            vector: Of length 1.
+            n: So many at most.
+            wanted: Which of them.
+            facts: How many the owner has.
+
+        Returns:
+            The ids, and their vectors where the server sent them along.
+        """
+        ...
+
+    def state(self, ground: Ground, space: Space) -> Flow[IndexState]:
+        """Say how the index is; it is empty where there is none."""
+        ...

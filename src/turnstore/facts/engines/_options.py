@@ -1,0 +1,33 @@
+"""Options of engines, checked once."""
+
+from __future__ import annotations
+
+__all__ = ["number", "one_of"]
+
+
+def one_of(owner: str, name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse what is none of the choices.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if value not in choices:
+        msg = f"{owner}({name}={value!r}): it is one of {choices}"
+        raise ValueError(msg)
+
+
+def number(owner: str, name: str, value: int | None, least: int = 1) -> None:
+    """Refuse what is neither None nor a whole number of at least so much.
+
+    Raises:
+        TypeError: It is no whole number.
+        ValueError: It is below the least one.
+    """
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        msg = f"{owner}({name}={value!r}): it is a whole number"
+        raise TypeError(msg)
+    if value < least:
+        msg = f"{owner}({name}={value}): the least is {least}"
+        raise ValueError(msg)

@@ -1,0 +1,220 @@
+"""Search in an index of RediSearch: Redis Stack 7.4, or Redis 8 with its query engine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from turnstore._calls import Call
+from turnstore.errors import DeniedError, ServerError, UnavailableError, UnsupportedError
+from turnstore.facts._space import Space
+
+from ._engine import Filter, IndexState, Times
+from ._index import Found, Index, check, create, info, name_it, read_found, state_of
+from ._options import number, one_of
+
+if TYPE_CHECKING:
+    from turnstore._calls import Flow
+    from turnstore.facts._embedding import Embedder, Vector
+    from turnstore.facts._owner import Ground, OwnerPlace
+
+__all__ = ["Search"]
+
+_DTYPES = {"float32": "<f4", "float16": "<f2"}
+_NO_ALIAS = re.compile(r"(?i)alias")
+_UNTIL = "[-inf {}]"
+_AFTER = "[({} +inf]"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Keep the vectors of all owners in one index of RediSearch.
+
+    Each search looks only at the owner's facts: the owner is a condition, and no other one is
+    ever compared. Up to `exact` facts of an owner all of them are looked at; beyond that, the
+    graph of `hnsw` may miss a few. `flat` has no graph, and always looks at all.
+
+    Args:
+        algorithm: "hnsw" or "flat".
+        dtype: How numbers are stored: "float32", or "float16", which takes half the room.
+        m: How many neighbours a node of the graph has.
+        ef_construction: How many nodes are looked at where a new one is put in.
+        ef: How many are looked at by a search through the graph; None is twice as many as it
+            has to find.
+        block_size: How many vectors the index of `flat` makes room for at a time; None leaves
+            it to the server.
+        exact: Up to so many facts of an owner are all looked at.
+        timeout: Seconds that the server may take for a search.
+
+    Raises:
+        TypeError: A number is none.
+        ValueError: A number is too small, or there is no such algorithm or type.
+    """
+
+    algorithm: str = "hnsw"
+    dtype: str = "float32"
+    m: int = 16
+    ef_construction: int = 200
+    ef: int | None = None
+    block_size: int | None = None
+    exact: int = 10_000
+    timeout: float = 2.0
+
+    name: ClassVar[str] = "search"
+    scored: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        one_of("Search", "algorithm", self.algorithm, ("hnsw", "flat"))
+        one_of("Search", "dtype", self.dtype, tuple(_DTYPES))
+        least = {"m": 2, "ef_construction": 1, "ef": 1, "block_size": 1, "exact": 0}
+        for name, smallest in least.items():
+            number("Search", name, getattr(self, name), smallest)
+        if not isinstance(self.timeout, int | float) or isinstance(self.timeout, bool):
+            msg = f"Search(timeout={self.timeout!r}): it is a number of seconds"
+            raise TypeError(msg)
+        if not self.timeout > 0:
+            msg = f"Search(timeout={self.timeout}): it is above 0"
+            raise ValueError(msg)
+
+    def space(self, embedder: Embedder) -> Space:
+        """Say in which space the vectors of an embedder are."""
+        options = " ".join(f"{name}={value}" for name, value in self._parameters)
+        return Space(
+            self.name,
+            embedder.name,
+            embedder.dimensions,
+            self.dtype,
+            f"{self.algorithm} {options}".strip(),
+        )
+
+    @property
+    def _parameters(self) -> tuple[tuple[str, int], ...]:
+        if self.algorithm == "flat":
+            return (("BLOCK_SIZE", self.block_size),) if self.block_size else ()
+        return ("M", self.m), ("EF_CONSTRUCTION", self.ef_construction)
+
+    def is_available(self) -> Flow[bool]:
+        """Ask for an alias that does not exist: one call.
+
+        Valkey's search module has no aliases, and no half floats: it does not count.
+        """
+        try:
+            yield Call("search", (b"turnstore:probe",), "ft.aliasdel", (), writes=True, read=bool)
+        except (UnsupportedError, DeniedError):
+            return False
+        except ServerError as error:
+            if type(error) is not ServerError:
+                raise
+            return _NO_ALIAS.search(str(error.__cause__)) is not None
+        return True
+
+    def prepare(self, ground: Ground, space: Space) -> Flow[None]:
+        """Make the index, or compare the one that is there: one call to three."""
+        index = ground.index(space.digest)
+        wanted = Index(
+            prefix=ground.documents(space.digest),
+            algorithm=self.algorithm.upper(),
+            dtype=self.dtype.upper(),
+            dimensions=space.dimensions,
+            parameters=self._parameters,
+        )
+        found = yield from info(index)
+        if found is None:
+            yield from create(index, wanted)
+            found = yield from info(index)
+        check(index, found or {}, wanted)
+        yield from name_it(ground.alias, index)
+
+    def pack(self, vector: Vector, times: Times, kind: str, conversation: str) -> bytes:  # noqa: ARG002 - as others have it
+        """Write a vector down; the script adds when the fact holds."""
+        return vector.astype(_DTYPES[self.dtype]).tobytes()
+
+    def unpack(self, raw: bytes, space: Space) -> Vector:
+        """Read a vector."""
+        vector = np.frombuffer(raw, dtype=_DTYPES[space.dtype])
+        return vector.astype(np.float32)
+
+    def nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
+        self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
+    ) -> Flow[dict[str, Vector | None]]:
+        """Search the index: one call; a second one for RESP2, which has no warnings."""
+        if not facts:
+            return {}
+        index = place.index(space.token)
+        condition, values = _condition(place.digest, wanted)
+        policy = "HYBRID_POLICY ADHOC_BF"
+        if self.algorithm == "hnsw" and facts > self.exact:
+            policy = f"EF_RUNTIME {self.ef or 2 * n}"
+        query = f"({condition})=>[KNN {n} @emb $vector {policy} AS distance]"
+        values = {**values, "vector": vector.astype(_DTYPES[self.dtype]).tobytes()}
+        found: Found = yield self._search(
+            index, query, values, ("SORTBY", "distance", "RETURN", 1, "emb", "LIMIT", 0, n)
+        )
+        ids = {
+            key.decode().rpartition(":")[2]: None if raw is None else self.unpack(raw, space)
+            for key, raw in found.rows.items()
+        }
+        if not found.has_warnings and len(ids) < min(n, facts):
+            there: Found = yield self._search(index, condition, values, ("LIMIT", 0, 0))
+            if there.total > len(ids):
+                found = found._replace(warnings=("it answered fewer than there are",))
+        if found.warnings:
+            msg = (
+                f"search of {place.keys}: the server did not look at everything "
+                f"({'; '.join(found.warnings)}); nothing is better than a part. Try again, or "
+                "give it more time, as in Search(timeout=…)"
+            )
+            raise UnavailableError(msg)
+        return ids
+
+    def _search(
+        self, index: bytes, query: str, values: dict[str, Any], rest: tuple[str | int, ...]
+    ) -> Call:
+        used = {name: value for name, value in values.items() if f"${name}" in query}
+        parameters = [part for pair in used.items() for part in pair]
+        return Call(
+            "search",
+            (index,),
+            "ft.search",
+            (
+                query,
+                *("PARAMS", len(parameters), *parameters),
+                *rest,
+                *("TIMEOUT", max(1, round(self.timeout * 1000)), "DIALECT", 2),
+            ),
+            writes=False,
+            read=read_found,
+        )
+
+    def state(self, ground: Ground, space: Space) -> Flow[IndexState]:
+        """Look at the index: one call."""
+        found = yield from info(ground.index(space.digest))
+        return IndexState() if found is None else state_of(found)
+
+
+def _condition(owner: str, wanted: Filter) -> tuple[str, dict[str, Any]]:
+    """Say as a query which facts may be found, and the values in it.
+
+    Each value is a parameter, so that nothing in it can be read as a part of the query.
+    """
+    values: dict[str, Any] = {"owner": owner, "as_of": wanted.as_of_ms}
+    parts = ["@u:{$owner}", f"@from:{_UNTIL.format('$as_of')}"]
+    after = _AFTER.format("$as_of")
+    if wanted.known_at_ms is None:
+        parts.append(f"@to:{after}")
+    else:
+        values["known_at"] = wanted.known_at_ms
+        until, later = _UNTIL.format("$known_at"), _AFTER.format("$known_at")
+        parts.append(f"@known:{until}")
+        parts.append(f"((@expired:{until} @to:{after})|(@expired:{later} @before:{after}))")
+    if wanted.kinds is not None:
+        names = [f"kind{at}" for at in range(len(wanted.kinds))]
+        values.update(zip(names, wanted.kinds, strict=True))
+        parts.append("@k:{" + "|".join(f"${name}" for name in names) + "}")
+    if wanted.conversation:
+        values["conversation"] = wanted.conversation
+        parts.append("@c:{$conversation}")
+    return " ".join(parts), values
