@@ -6,28 +6,47 @@ Optional in every sense: `import turnstore` brings in nothing of it. It needs nu
 
 from __future__ import annotations
 
+from ._aextraction import AsyncExtraction
+from ._extracting import Extracted, ExtractionError
+from ._letters import DeadLetter
 from ._migration import Migration
 from ._model import Added, Fact, FactPage, Health, Hit, NewFact
+from ._operations import Operation, Undone
 from ._ranking import Decay, Ranking
 from ._retention import Retention
 from .aio import AsyncFacts
 from .engines import Plain, Search, VectorSet
+from .extraction import Extraction
 from .facts import Facts
+from .tools import AsyncMemoryTools, MemoryTools
+from .working_memory import AsyncWorkingMemory, Block, WorkingMemory
 
 __all__ = [
     "Added",
+    "AsyncExtraction",
     "AsyncFacts",
+    "AsyncMemoryTools",
+    "AsyncWorkingMemory",
+    "Block",
+    "DeadLetter",
     "Decay",
+    "Extracted",
+    "Extraction",
+    "ExtractionError",
     "Fact",
     "FactPage",
     "Facts",
     "Health",
     "Hit",
+    "MemoryTools",
     "Migration",
     "NewFact",
+    "Operation",
     "Plain",
     "Ranking",
     "Retention",
     "Search",
+    "Undone",
     "VectorSet",
+    "WorkingMemory",
 ]
