@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, TypeVar
 
+from turnstore.clients._functions import is_litellms
+
 if TYPE_CHECKING:
     from turnstore.aio import AsyncConversation
     from turnstore.conversation import Conversation
@@ -37,13 +39,17 @@ def wrap(conversation: Conversation | AsyncConversation, client: C, options: Tur
         from turnstore.clients import google  # noqa: PLC0415 - imports the SDK
 
         return google.wrap(conversation, client, options)
+    if is_litellms(client):
+        from turnstore.clients import litellm  # noqa: PLC0415 - imports the SDK
+
+        return litellm.wrap(conversation, client, options)
     if callable(client) and not isinstance(client, type):
         from turnstore.clients import callables  # noqa: PLC0415 - for those who use it
 
         return callables.wrap(conversation, client, options)
     raise TypeError(
-        f"wrap knows functions, and the clients of openai (also with the base_url of another "
-        f"provider) and of anthropic, but not {type(client).__module__}."
-        f"{type(client).__qualname__}; any other client takes its messages from "
-        f"conversation.turn(…)"
+        f"wrap knows functions, the clients of openai (also with the base_url of another "
+        f"provider), anthropic and google-genai, and the functions and the Router of litellm, "
+        f"but not {type(client).__module__}.{type(client).__qualname__}; any other client takes "
+        f"its messages from conversation.turn(…)"
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, aclosing, closing, nullcontext
 from functools import partial, wraps
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from turnstore.clients._calling import keep
@@ -21,6 +23,19 @@ Take = Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, tuple[Any, ...], d
 def is_function(value: object) -> bool:
     """Tell whether it is a function, or an object that is called like one."""
     return callable(value) and not isinstance(value, type)
+
+
+def is_litellms(value: object) -> bool:
+    """Tell whether it comes from LiteLLM, whatever partial or decorator is around it.
+
+    A decorator that keeps the name of what it decorates keeps the module's, too.
+    """
+    if "litellm" not in sys.modules or isinstance(value, type):
+        return False
+    while isinstance(value, partial):
+        value = value.func
+    of_module = "__name__" if isinstance(value, ModuleType) else "__module__"
+    return str(getattr(value, of_module, "")).partition(".")[0] == "litellm"
 
 
 def is_async(function: Callable[..., Any]) -> bool:

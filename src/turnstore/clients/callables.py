@@ -134,6 +134,11 @@ def remember(function: Any = None, /, **options: Any) -> Any:
         return lambda given: remember(given, **options)
     if not _functions.is_function(function):
         raise TypeError(f"remember is for functions, not for {type(function).__name__}")
+    if _functions.is_litellms(function):  # it takes a model first
+        raise TypeError(
+            f"remember is for functions that take messages first; give {_name(function)} a memory "
+            f"by conversation.wrap(…)"
+        )
     is_async = _functions.is_async(function)
 
     def take(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
