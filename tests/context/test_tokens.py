@@ -216,6 +216,27 @@ def _longer(value: Any) -> Any:
     return value * 100 if len(value) > 1000 else value
 
 
+GEMINI_CALL = {"functionCall": {"name": "find", "args": {"q": 1}}}
+
+
+@pytest.mark.parametrize(
+    "part, expected",
+    [
+        ({"text": "hello world"}, 2),
+        ({"inlineData": {"mimeType": "image/png", "data": "A" * 9000}}, 258),
+        ({"fileData": {"mimeType": "image/png", "fileUri": "u"}}, 258),
+        ({"inlineData": {"mimeType": "audio/wav", "data": "A" * 4000}}, 1000),
+        ({"inlineData": {"mimeType": "audio/wav", "data": "A" * 400_000}}, 4000),
+        ({"fileData": {"mimeType": "video/mp4", "fileUri": "u"}}, text("video/mp4") + text("u")),
+        (GEMINI_CALL, 8 + text("find") + text("1")),
+        ("odd", text("odd")),
+    ],
+    ids=["text", "image", "image file", "audio", "long audio", "video file", "call", "odd"],
+)
+def test_parts_of_geminis_contents(part: Any, expected: int) -> None:
+    assert token_counter(None)({"role": "user", "parts": [part]}) == BASE + expected
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -224,6 +245,8 @@ def _longer(value: Any) -> Any:
         {"role": "user", "content": [None, "text", ["nested"], {"type": None}]},
         {"role": "assistant", "tool_calls": "none"},
         {"role": "assistant", "tool_calls": [None, 7]},
+        {"role": "user", "parts": "none"},
+        {"role": "user", "parts": [None, {"inlineData": 7}, {"functionCall": None}]},
         {"type": "reasoning", "encrypted_content": "A" * 100, "summary": []},
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
         {},

@@ -85,11 +85,14 @@ def django_urls(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def model_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    """Give a model server, where `OpenAI()` and `Anthropic()` find it."""
+    """Give a model server, where `OpenAI()`, `Anthropic()` and `genai.Client()` find it."""
     with ModelServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "none-is-needed")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "none-is-needed")
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
+        monkeypatch.setenv("GEMINI_API_KEY", "none-is-needed")
+        monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
         monkeypatch.setenv("NO_PROXY", "*")
         yield server

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sybil import Example
 
 _OUTPUT = re.compile(r"^ *#> ?(.*)$", re.MULTILINE)
-_CLOSABLE = ("turnstore", "redis", "openai", "anthropic")
+_CLOSABLE = ("turnstore", "redis", "openai", "anthropic", "google")
 _CHECKER = doctest.OutputChecker()
 
 
@@ -55,10 +55,11 @@ class Examples:
         for value in list(self.names.values()):
             if type(value).__module__.partition(".")[0] not in _CLOSABLE:
                 continue
-            close = getattr(value, "aclose", None) or getattr(value, "close", None)
-            closing = close() if callable(close) else None
-            if asyncio.iscoroutine(closing):
-                await closing
+            for one in (value, getattr(value, "aio", None)):  # Google's client is of two halves
+                close = getattr(one, "aclose", None) or getattr(one, "close", None)
+                closing = close() if callable(close) else None
+                if asyncio.iscoroutine(closing):
+                    await closing
         if "httpx2" in sys.modules:  # frameworks make clients of their own, and keep them
             for found in gc.get_objects():
                 if isinstance(found, sys.modules["httpx2"].AsyncClient) and not found.is_closed:

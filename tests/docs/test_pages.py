@@ -45,6 +45,8 @@ def _pages_with_code() -> Iterator[Any]:
             yield pytest.param(page, marks=MARKS.get(page.parent.name, ()), id=_name(page))
 
 
+# Google's SDK takes aiohttp, where that is installed, and derives from what warns of it.
+@pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
 @pytest.mark.parametrize("page", list(_pages_with_code()))
 def test_its_code_runs(
     page: Path, redis_url: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,9 @@ from typing import Any, Literal, assert_type
 import redis
 import redis.asyncio
 from anthropic import Anthropic
+from google.genai import Client as GoogleClient
+from google.genai.client import AsyncClient as AsyncGoogleClient
+from google.genai.types import GenerateContentResponse
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import (
     ChatCompletion,
@@ -187,8 +190,22 @@ def an_async_client_keeps_its_type(chat: AsyncConversation, client: AsyncOpenAI)
     assert_type(chat.wrap(client, window=Window(turns=5)), AsyncOpenAI)
 
 
-def another_sdk_keeps_its_type(chat: Conversation, client: Anthropic) -> None:
+def another_sdk_keeps_its_type(chat: Conversation, client: Anthropic, google: GoogleClient) -> None:
     assert_type(chat.wrap(client), Anthropic)
+    remembering = chat.wrap(google)
+    assert_type(remembering, GoogleClient)
+    answer = remembering.models.generate_content(model="m", contents="Hi")
+    assert_type(answer, GenerateContentResponse)
+
+
+async def the_async_half_keeps_its_type(
+    chat: AsyncConversation, google: GoogleClient, aio: AsyncGoogleClient
+) -> None:
+    assert_type(chat.wrap(google), GoogleClient)
+    remembering = chat.wrap(aio)
+    assert_type(remembering, AsyncGoogleClient)
+    chunks = await remembering.models.generate_content_stream(model="m", contents="Hi")
+    assert_type(chunks, AsyncIterator[GenerateContentResponse])
 
 
 def functions_keep_their_types(chat: Conversation, other: AsyncConversation) -> None:

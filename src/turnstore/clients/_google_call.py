@@ -79,8 +79,8 @@ class Call(_calling.Call):
         """
         if self.turn is None:
             raise RuntimeError(
-                "google-genai answered, and asked its model in a way that turnstore does not see; "
-                "nothing was saved"
+                "the client answered without a request that turnstore saw, as where a method of "
+                "its models was replaced; nothing was saved. Replace it in the wrapped client"
             )
         if answer is None:
             self.keep_stream(self.turn)

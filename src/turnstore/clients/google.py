@@ -79,7 +79,10 @@ def _async_client(client: Any, begin: Any) -> Any:
 def _models(sdk: Any, kind: Any, begin: Any) -> Any:
     made = copy.copy(sdk)
     made.__class__ = kind
-    vars(made).update(_turnstore=begin, _sdk=sdk)
+    state = vars(made)
+    for name in ("generate_content", "generate_content_stream"):  # where somebody replaced them
+        state.pop(name, None)
+    state.update(_turnstore=begin, _sdk=sdk)
     return made
 
 

@@ -9,7 +9,8 @@ rules where there are some, and else by an estimate that this module states:
 - a tool call costs its texts (id, type, name, arguments) and 8 for what stands around them, and
   a result the id of its call beside its content (estimate: ids may cost less);
 - an image costs 85 at low detail, else 765, which is what OpenAI's rule of 85 and 170 for
-  each tile gives for a square of up to 1,024 points; its size is not looked at (estimate);
+  each tile gives for a square of up to 1,024 points; its size is not looked at (estimate). In
+  Gemini's contents it costs 258, Google's published rule for one tile;
 - audio and files cost a token for each 4 characters of their data, at most 4,000 (estimate);
 - whatever else a message holds costs the tokens of its JSON.
 """
@@ -37,6 +38,7 @@ _PER_MESSAGE = 3
 _PER_NAME = 1
 _PER_TOOL_CALL = 8
 _IMAGE_LOW, _IMAGE_HIGH = 85, 765
+_IMAGE_TILE = 258
 _DATA_MOST = 4000
 _CHARACTERS_PER_TOKEN = 4
 
@@ -173,6 +175,8 @@ def _message_tokens(message: dict[str, Any], encoding: _Encoding) -> int:
             total += _content_tokens(value, encoding)
         elif field == "tool_calls" and isinstance(value, list):
             total += sum(_PER_TOOL_CALL + _json_tokens(call, encoding) for call in value)
+        elif field == "parts" and isinstance(value, list):
+            total += sum(_google_part_tokens(part, encoding) for part in value)
         elif field == "name":
             total += _PER_NAME + _text_tokens(str(value), encoding)
         elif value is not None:
@@ -203,6 +207,19 @@ def _part_tokens(part: Any, encoding: _Encoding) -> int:
         size = len(_json.dumps(part)[1])
         return min(size // _CHARACTERS_PER_TOKEN, _DATA_MOST)
     return _json_tokens(part, encoding)
+
+
+def _google_part_tokens(part: Any, encoding: _Encoding) -> int:
+    if not isinstance(part, dict):
+        return _json_tokens(part, encoding)
+    held = part.get("inlineData") or part.get("fileData")
+    if isinstance(held, dict):
+        if str(held.get("mimeType")).startswith("image/"):
+            return _IMAGE_TILE
+        if isinstance(data := held.get("data"), str):
+            return min(len(data) // _CHARACTERS_PER_TOKEN, _DATA_MOST)
+    calls = _PER_TOOL_CALL if "functionCall" in part else 0
+    return calls + _json_tokens(part, encoding)
 
 
 def _json_tokens(value: Any, encoding: _Encoding) -> int:

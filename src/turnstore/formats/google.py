@@ -129,8 +129,8 @@ def _numbered(message: Message, kind: str, other_name: str) -> list[str]:
 
 
 def is_empty(part: Any) -> bool:
-    """Tell whether a part is a text without a letter, and nothing else."""
-    return isinstance(part, dict) and part.get("text") == "" and part.keys() <= {"text", "thought"}
+    """Tell whether a part says nothing at all, which the API does not take."""
+    return isinstance(part, dict) and part.keys() <= {"text", "thought"} and not part.get("text")
 
 
 def _comparable(value: Any) -> Any:
