@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import turnstore
-from turnstore import _element, _keys, _scripts, cli, context, errors, server, testing
+from turnstore import _element, _keys, _scripts, cli, context, errors, facts, server, testing
+from turnstore.facts import _owner, _record
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "reference"
@@ -34,16 +35,8 @@ _ORDER = {
     "A turn in the making": ["PendingTurn", "Lease"],
     "A function with a memory": ["remember"],
     "How much is read": ["Window"],
-    "What is answered": [
-        "Appended",
-        "History",
-        "Turn",
-        "TurnPage",
-        "Stat",
-        "ConversationInfo",
-        "ConversationPage",
-        "Erasure",
-    ],
+    "What is answered": ["Appended", "History", "Turn", "TurnPage", "Stat"],
+    "What an owner has": ["ConversationInfo", "ConversationPage", "Erasure"],
 }
 _CONTEXT = [
     "Context",
@@ -143,6 +136,19 @@ def _integrations() -> list[str]:
     return lines
 
 
+def facts_page() -> str:
+    """The page of long-term facts."""
+    lines = ["# Facts", "", _NOTE, "", *_prose(inspect.cleandoc(facts.__doc__ or "").split("\n"))]
+    lines += ["Imported from `turnstore.facts`. Classes whose names begin with `Async` have the "]
+    lines[-1] += "same names and signatures as those without, and are awaited. What lies in Redis: "
+    lines[-1] += "[keys and scripts of facts](facts-keys-and-scripts.md)."
+    for name in facts.__all__:
+        thing = getattr(facts, name)
+        if not name.startswith("Async"):
+            lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
 def error_page() -> str:
     """The page of errors."""
     lines = ["# Errors", "", _NOTE, "", *_prose(inspect.cleandoc(errors.__doc__ or "").split("\n"))]
@@ -153,7 +159,7 @@ def error_page() -> str:
 
 def keys_and_scripts() -> str:
     """The page of what lies in Redis, and of the scripts that put it there."""
-    headers = {name: _header(name) for name in _scripts.names()}
+    headers = {name: _header(name) for name in _scripts.names() if not _is_of_facts(name)}
     lines = ["# Keys and scripts", "", _NOTE, "", "## Names of keys", ""]
     lines += _prose(inspect.cleandoc(_keys.__doc__ or "").split("\n")[2:])
     lines += ["", "| part | type | what it holds | scripts |", "|---|---|---|---|"]
@@ -162,6 +168,7 @@ def keys_and_scripts() -> str:
         # What a script does with it stands behind the semicolon, in its own header.
         what = users["append"].partition(";")[0] if "append" in users else min(users.values())
         lines.append(f"| `{part}` | {kind} | {what} | {linked} |")
+    lines += ["", "Those of facts have [a page of their own](facts-keys-and-scripts.md)."]
     lines += ["", "Reading is a plain `LRANGE`, without a script.", "", "## An element", ""]
     lines += _prose(inspect.cleandoc(_element.__doc__ or "").split("\n"))
     head = _scripts.load("stat").source.partition("-- The head:")[2]
@@ -177,6 +184,32 @@ def keys_and_scripts() -> str:
     for name, header in headers.items():
         lines += ["", f"### {name}", "", "```text", header, "```"]
     return "\n".join(lines) + "\n"
+
+
+def facts_keys_and_scripts() -> str:
+    """The page of what lies in Redis of facts."""
+    headers = {name: _header(name) for name in _scripts.names() if _is_of_facts(name)}
+    lines = ["# Keys and scripts of facts", "", _NOTE, "", "## Names of keys", ""]
+    lines += _prose(inspect.cleandoc(_owner.__doc__ or "").split("\n")[2:])
+    lines += ["", "| key | type | what it holds | scripts |", "|---|---|---|---|"]
+    for (part, kind), users in sorted(_keys_of(headers).items()):
+        linked = ", ".join(f"[{name}](#{name})" for name in users)
+        lines.append(f"| `{part}` | {kind} | {min(users.values())} | {linked} |")
+    lines += ["", "## A fact", ""]
+    lines += _prose(inspect.cleandoc(_record.__doc__ or "").split("\n")[2:])
+    for part, title in (("facts_postings", "The words"), ("facts_vectors", "The vectors")):
+        text = (_scripts._folder() / "lib" / f"{part}.lua").read_text("utf-8")
+        lines += ["", f"## {title}", "", "```text"]
+        comment = text.partition("\nlocal ")[0].split("\n")
+        lines += [line.removeprefix("-- ").removeprefix("--") for line in comment] + ["```"]
+    lines += ["", "## Scripts", "", "As [those of conversations](keys-and-scripts.md#scripts)."]
+    for name, header in headers.items():
+        lines += ["", f"### {name}", "", "```text", header, "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _is_of_facts(name: str) -> bool:
+    return name.startswith(("facts_", "memory_"))
 
 
 def command_line() -> str:
@@ -221,7 +254,11 @@ def _class(thing: type, name: str) -> list[str]:
         lines += _signature(thing, name)
     lines += _docstring(thing)
     # What users do not import themselves stands where they meet it.
-    bases = [base for base in thing.__mro__[1:] if ".turnstore._" in f".{base.__module__}"]
+    bases = [
+        base
+        for base in thing.__mro__[1:]
+        if base.__module__.startswith("turnstore.") and "._" in base.__module__
+    ]
     attributes = [one for base in bases if "__init__" in vars(base) for one in _attributes(base)]
     if attributes:
         lines += ["", "**Attributes**", "", *attributes]
@@ -252,19 +289,26 @@ def _attributes(thing: type) -> list[str]:
 # What a user makes; the others are answered.
 _CONSTRUCTED = {
     "Context",
+    "Decay",
     "EmbeddedServer",
     "Entities",
+    "Facts",
     "Lease",
     "ModelServer",
+    "NewFact",
+    "Plain",
     "Processor",
+    "Ranking",
     "Reply",
     "Retrieval",
     "Rewrite",
+    "Search",
     "Store",
     "Summary",
     "TokenCounter",
     "ToolCall",
     "Topics",
+    "VectorSet",
     "Window",
 }
 
@@ -368,6 +412,8 @@ def _prose(body: list[str]) -> list[str]:
 WRITERS = {
     "api.md": api,
     "errors.md": error_page,
+    "facts.md": facts_page,
+    "facts-keys-and-scripts.md": facts_keys_and_scripts,
     "keys-and-scripts.md": keys_and_scripts,
     "command-line.md": command_line,
 }

@@ -13,6 +13,8 @@ import redis
 import turnstore
 from tests.docs.running import Examples, check_docstring
 from turnstore import AsyncStore, Store
+from turnstore import facts as long_term
+from turnstore.facts import AsyncFacts, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +48,7 @@ def _tests() -> dict[str, doctest.DocTest]:
 TESTS = _tests()
 # Frameworks that are async alone.
 _ASYNC = ("Async", "pydantic_ai", "agent_framework")
+_LETTERS = "abcdefgh"
 
 
 def _params() -> Iterator[Any]:
@@ -64,6 +67,19 @@ async def amodel(messages: list[dict[str, Any]]) -> str:
     return model(messages)
 
 
+def embed(texts: list[str]) -> list[list[float]]:
+    """Stand for any embedder: how often a text has each letter, and one more."""
+    return [[1.0 + text.lower().count(letter) for letter in _LETTERS] for text in texts]
+
+
+def facts_of(store: Store | AsyncStore) -> Facts | AsyncFacts:
+    """Give facts that are searched on any server."""
+    options: dict[str, Any] = {"embed": embed, "dimensions": len(_LETTERS), "embedder": "demo:1"}
+    if isinstance(store, AsyncStore):
+        return AsyncFacts(store, engine="plain", **options)
+    return Facts(store, engine="plain", **options)
+
+
 @pytest.mark.parametrize("name", list(_params()))
 def test_its_examples_hold(name: str, redis_url: str, model_server: ModelServer) -> None:
     test = TESTS[name]
@@ -74,8 +90,11 @@ def test_its_examples_hold(name: str, redis_url: str, model_server: ModelServer)
         store = AsyncStore(async_client, name="docs")
     names = {
         **test.globs,
+        **{name: getattr(long_term, name) for name in long_term.__all__},
         "chat": store.conversation("conv-1"),
         "store": store,
+        "facts": facts_of(store),
+        "embed": embed,
         "redis_url": redis_url,
         "redis_client": client,
         "async_redis_client": async_client,

@@ -29,7 +29,7 @@ __all__ = [
     "add_many",
     "check_id",
     "check_time",
-    "close",
+    "end",
     "update",
 ]
 
@@ -180,7 +180,7 @@ def update(  # noqa: PLR0913 - what can be changed, by name
         raise ValueError(msg) from None
 
 
-def close(
+def end(
     base: Base,
     owner: str,
     id: str,  # noqa: A002 - the name of the field
@@ -192,12 +192,12 @@ def close(
     check_id(id)
     if superseded_by:
         check_id(superseded_by)
-    end = None if valid_to is None else check_time("valid_to", valid_to)
+    last = None if valid_to is None else check_time("valid_to", valid_to)
 
     def work() -> Flow[bool]:
-        began: Began = yield from base.begin(place, (), "close")
-        change = Close(id, began.now if end is None else end, began.now, superseded_by)
-        (answer,) = yield from base.commit(place, began, [change], operation="close")
+        began: Began = yield from base.begin(place, (), "end")
+        change = Close(id, began.now if last is None else last, began.now, superseded_by)
+        (answer,) = yield from base.commit(place, began, [change], operation="end")
         return answer == "1"
 
     return (yield from base.again(work, _CHANGING))

@@ -218,8 +218,8 @@ class AsyncFacts(AsyncUpkeep):
             The id of the exchange; a duplicate where the turn was stored before.
 
         Raises:
-            TypeError, ValueError, LimitError, ErasedError, EngineMismatchError, ServerError:
-                As for `add`.
+            TypeError, ValueError, LimitError: As for `add`.
+            ErasedError, EngineMismatchError, ServerError: As for `add`.
 
         Cost:
             As for `add`.
@@ -408,7 +408,7 @@ class AsyncFacts(AsyncUpkeep):
             )
         )
 
-    async def close(
+    async def end(
         self,
         owner: str,
         id: str,  # noqa: A002 - the name of the field
@@ -436,9 +436,9 @@ class AsyncFacts(AsyncUpkeep):
 
         Example:
             >>> id = (await facts.add("ada", "Ada likes tea.")).id
-            >>> await facts.close("ada", id)
+            >>> await facts.end("ada", id)
             True
             >>> await facts.search("ada", "What does Ada like?")
             []
         """
-        return await self._run(_adding.close(self._base, owner, id, valid_to, superseded_by))
+        return await self._run(_adding.end(self._base, owner, id, valid_to, superseded_by))
