@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from railtracks.llm import AssistantMessage, MessageHistory, SystemMessage, User
 from tests.conformance.marks import ONE_SERVER
 from tests.integrations.railtracks.model import Model, ask, heard
 from tests.integrations.railtracks.test_like_theirs import HI, agent
+from tests.leases.line import Queue
 from tests.waiting import wait_until_async
 from turnstore import FormatError, Lease, UnavailableError, Window
 from turnstore.context import Context
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import NewStore
     from tests.servers.proxy import Proxy
+    from tests.servers.running import Server
     from turnstore import AsyncStore, Store
 
     Conversation = Callable[[str], Any]
@@ -223,21 +224,21 @@ async def test_turns_that_wait_leave_a_thread_for_the_one_that_does_not(
 
 
 async def test_a_run_that_is_cancelled_while_it_waits_gives_its_place_back(
-    conversation: Conversation, store: AsyncStore
+    conversation: Conversation, store: AsyncStore, server: Server
 ) -> None:
     chat = store.conversation("ada")
+    queue = Queue(server, chat)
     memory = ConversationMemory(conversation, "ada", on_conflict="serialize")
     async with chat.turn("first", on_conflict="serialize", format="railtracks") as turn:
         waiting = asyncio.create_task(_called(memory, "second"))
-        await asyncio.sleep(0)
+        await wait_until_async(lambda: queue.waiting == 1)
         waiting.cancel()
         turn.reply("Yes.")
-    with suppress(asyncio.CancelledError):
+    with pytest.raises(asyncio.CancelledError) as caught:  # whose frames keep the turn
         await waiting
-    assert waiting.cancelled()
-    async with chat.turn("third", on_conflict="serialize", format="railtracks") as turn:
-        turn.reply("Yes.")
-    assert len(await chat.turns()) == 2
+    assert not queue.line.held
+    assert caught.tb is not None
+    assert len(await chat.turns()) == 1
 
 
 async def _called(memory: ConversationMemory, *said: str) -> None:
