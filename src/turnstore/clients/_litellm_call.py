@@ -106,7 +106,9 @@ class Call(_calling.Call):
         answer = self._endpoint.read({**reply, "choices": [choice]})
         word = as_dict(choice.get("provider_specific_fields")).get("native_finish_reason")
         reason = str(word or choice.get("finish_reason")).lower()
-        unfit = answer.unfit
+        # Where it knows no better, it puts a refusal there, too.
+        parked = as_dict(message.get("provider_specific_fields")).get("refusal")
+        unfit = answer.unfit or ("the model refused" if parked else "")
         if not unfit and word:
             unfit = self._endpoint.read({"choices": [{**choice, "finish_reason": reason}]}).unfit
         if not unfit and reason in _FAILED:
@@ -123,9 +125,6 @@ def _bare(message: Json) -> Json:
     """Leave out what LiteLLM adds to a message: nulls, and the positions of tool calls."""
     first = {name: message[name] for name in ("role", "content") if name in message}
     bare = first | {name: value for name, value in message.items() if value is not None}
-    fields = as_dict(bare.pop("provider_specific_fields", None))
-    if said := {name: value for name, value in fields.items() if value is not None}:
-        bare["provider_specific_fields"] = said
     if calls := dicts(bare.get("tool_calls")):
         bare["tool_calls"] = [{n: v for n, v in call.items() if n != "index"} for call in calls]
     return bare

@@ -73,9 +73,11 @@ class ChunkFolding:
         if block.get("type") != "thinking" or last.get("type") != "thinking" or not goes_on:
             self._blocks.append({"thinking": "", **block} if "data" not in block else block)
             return
-        last["thinking"] += block.get("thinking") or ""
+        said = block.get("thinking") or ""
         if block.get("signature"):
             last["signature"] = block["signature"]
+            said = "" if said == last["thinking"] else said  # some say all of it once more
+        last["thinking"] += said
 
     def _add_fields(self, fields: Json) -> None:
         """Renew fields of the provider: as LiteLLM has it, the latest says all that came before.
@@ -152,7 +154,7 @@ def finish_reason(stream: object) -> str | None:
         if isinstance(one, CustomStreamWrapper):
             chats += 1
             reason = one.received_finish_reason or one.intermittent_finish_reason
-            if reason or one.is_mock:
+            if reason or getattr(one, "is_mock", False):  # LiteLLM's own, which are whole
                 return str(reason or "stop")
     return None if chats else "completed"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from litellm import CustomLLM
+from litellm.llms.custom_llm import CustomLLM
 from litellm.router import Router
 
 if TYPE_CHECKING:
@@ -36,10 +36,11 @@ def asked(model: ModelServer, *given: Any, name: str = OPENAI, **options: Any) -
 
 def router(*models: Json, **options: Any) -> Router:
     """A Router with a deployment for each of the models, all of them as `m`."""
-    return Router(
-        model_list=[{"model_name": "m", "litellm_params": one} for one in models],
-        **{"num_retries": 0, "disable_cooldowns": True, **options},
+    deployments = [{"model_name": "m", "litellm_params": one} for one in models]
+    made: Router = Router(
+        model_list=deployments, **{"num_retries": 0, "disable_cooldowns": True, **options}
     )
+    return made
 
 
 def said(reply: Any) -> str:
@@ -61,7 +62,9 @@ class Scripted(CustomLLM):
         if self.finish:
             yield self._piece("", self.finish)
 
-    async def astreaming(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+    async def astreaming(  # type: ignore[override]  # declared as what gives one, and used as this
+        self, *_: Any, **__: Any
+    ) -> AsyncIterator[Any]:
         for piece in self.streaming():
             yield piece
 

@@ -8,6 +8,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import litellm
+import openai
 import pytest
 from litellm.router import Router
 
@@ -170,7 +171,7 @@ def test_mocks(chat: Conversation, scripted: object) -> None:
     stream = told("gpt-4o", [user("two")], mock_response="Hi there", stream=True)
     assert text(list(stream)) == "Hi there"
     assert len(chat.turns()) == 2
-    with pytest.raises(litellm.RateLimitError):
+    with pytest.raises(openai.RateLimitError):
         told("gpt-4o", [user("three")], mock_response="litellm.RateLimitError")
     broken = told(
         "gpt-4o", [user("4")], mock_response="Exception: mock_streaming_error", stream=True
@@ -178,8 +179,7 @@ def test_mocks(chat: Conversation, scripted: object) -> None:
     with pytest.raises(Exception, match="mock"):
         list(broken)
     assert [m["content"] for m in chat.read()] == ["one", "Hi", "two", "Hi there"]
-    ask = chat.wrap(litellm.responses, on_other_format="text")
-    assert ask("three", "gpt-4o", mock_response="Hi")
+    chat.wrap(litellm.responses, on_other_format="text")("3", "gpt-4o", mock_response="Hi")
     assert len(chat.turns()) == 3
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import litellm
 import pytest
 
-from tests.integrations.litellm.talking import CLAUDE, Json, asked, at, said, text, user
+from tests.integrations.litellm.talking import CLAUDE, OPENAI, Json, asked, at, said, user
 from turnstore.testing import Reply, ToolCall
 
 if TYPE_CHECKING:
@@ -161,6 +161,11 @@ def native(word: str) -> Reply:
         pytest.param(native("insufficient_system_resource"), False, id="no room"),
         pytest.param(Reply("x", finish="content_filter"), False, id="filter"),
         pytest.param(Reply(refusal="No."), False, id="refusal"),
+        pytest.param(
+            Reply("x", fields={"provider_specific_fields": {"refusal": "No."}}),
+            False,
+            id="refusal elsewhere",
+        ),
         pytest.param(Reply(""), False, id="empty"),
         pytest.param(Reply(tool_calls=[ToolCall(name="w")], finish="length"), False, id="cut call"),
     ],
@@ -206,7 +211,7 @@ def test_responses_of_another_provider(
     chat: Conversation, model: ModelServer, *, stream: bool
 ) -> None:
     """LiteLLM makes them of chat completions."""
-    told = chat.wrap(litellm.responses)
+    told: Any = chat.wrap(litellm.responses)
     for words in ("My name is Ada.", "What is my name?"):
         reply = told(words, **at(model, CLAUDE), stream=stream)
         events: list[Any] = list(reply) if stream else []
@@ -216,13 +221,24 @@ def test_responses_of_another_provider(
     assert model.requests[-1].path == "/v1/messages"
 
 
+@pytest.mark.parametrize("name", [OPENAI, CLAUDE])
+def test_a_reply_that_is_sent_again_is_recognised(
+    chat: Conversation, model: ModelServer, name: str
+) -> None:
+    told = chat.wrap(litellm.completion)
+    content = [*THOUGHTS, {"type": "text", "text": "Rome"}]
+    model.script(Reply("Rome", fields={} if name == OPENAI else {"content": content}), Reply("x"))
+    reply = told(**asked(model, "Where?", name=name)).choices[0].message
+    told(**asked(model, "Where?", reply, "And when?", name=name))
+    assert len(model.requests[-1].messages) == 3
+    assert [len(turn.messages) for turn in chat.turns()] == [2, 2]
+
+
 def test_a_reply_of_no_known_shape_saves_nothing(
-    chat: Conversation, model: ModelServer, caplog: pytest.LogCaptureFixture
+    chat: Conversation, caplog: pytest.LogCaptureFixture
 ) -> None:
     mocked = litellm.ModelResponse(choices=[])
     told = chat.wrap(litellm.completion)
     told("gpt-4o", [user("Hi")], mock_response=mocked)
     assert chat.read() == []
     assert "not saved" in caplog.text
-    del model
-    assert text([]) == ""
