@@ -131,10 +131,14 @@ def test_two_tabs_take_turns_and_see_one_another(
 def test_an_answer_that_was_lost_on_the_way_is_not_asked_for_again(
     tab: Tab, model: ModelServer, stored: Stored
 ) -> None:
+    keys: list[str] = []
     lost: list[str] = []
 
     def lose_the_first(route: Route) -> None:
-        if route.request.method == "POST" and not lost:
+        message: Any = route.request.post_data_json
+        if message:
+            keys.append(message["key"])
+        if message and len(keys) == 1:
             lost.append(route.fetch().text())
             route.abort()
         else:
@@ -145,6 +149,7 @@ def test_an_answer_that_was_lost_on_the_way_is_not_asked_for_again(
     tab.sees("My name is Ada.", "I will remember that your name is Ada.")
     expect(tab.stored).to_have_count(1)
     assert "event: done" in lost[0]
+    assert keys == [keys[0]] * 2
     assert len(stored(tab)) == 2
     assert len(model.requests) == 1
 
