@@ -17,7 +17,7 @@ end
 
 local function count_fact(key, facts, length)
   redis.call("HINCRBY", key, "#n", facts)
-  redis.call("HINCRBY", key, "#l", length)
+  redis.call("HINCRBY", key, "#l", string.format("%d", length)) -- "-0" would be no integer
 end
 
 -- Puts a fact into the index: a record for each of its terms.

@@ -88,7 +88,7 @@ def _add(
     def work() -> Flow[list[Added]]:
         asked = [norm or _norm_of(new) for norm, new in zip(norms, news, strict=True)]
         began = yield from base.begin(place, asked, operation)
-        ids = new_ids(began.number // 1000, len(news))
+        ids = new_ids(began.number, len(news))
         facts = [draft(new, id_, began.now) for new, id_ in zip(news, ids, strict=True)]
         unknown = [at for at, id_ in enumerate(began.ids) if not id_ or at in known_to_go]
         backend = yield from base.backend_of(began.spaces)

@@ -309,7 +309,7 @@ class Session:
             now = yield from self._base.begin(self._owner, norms, EXTRACT)
             backend = yield from self._base.backend_of(now.spaces)
             vectors = yield from self._base.embed(backend, [new.text for new in news])
-            ids = new_ids(now.number // 1000, len(news))
+            ids = new_ids(now.number, len(news))
             taken = [there or id_ for there, id_ in zip(now.ids, ids, strict=True)]
             changes: list[Change] = [
                 Add(draft(new, id_, now.now), vector)

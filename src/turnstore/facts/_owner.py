@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["FactKeys", "Ground", "OwnerPlace", "is_id", "new_ids", "script_call"]
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # sorted as ASCII
-_TIME_DIGITS, _RANDOM_DIGITS = 7, 5
+_TIME_DIGITS, _RANDOM_DIGITS = 9, 3
 _DOCUMENTS = "1f"
 
 
@@ -178,13 +178,15 @@ class Ground:
         return OwnerPlace(self, digest.decode())
 
 
-def new_ids(time_ms: int, count: int) -> list[str]:
+def new_ids(number: int, count: int) -> list[str]:
     """Make ids of facts: 12 letters and digits each, of which later ones sort last.
 
-    Those that are made together have one time and follow one another.
+    Args:
+        number: With which their writing began, in microseconds; an owner has no other with it.
+        count: How many; they follow one another.
     """
     random = secrets.randbelow(len(_DIGITS) ** _RANDOM_DIGITS - count)
-    start = _number_text(time_ms, _TIME_DIGITS)
+    start = _number_text(number, _TIME_DIGITS)
     return [start + _number_text(random + place, _RANDOM_DIGITS) for place in range(count)]
 
 
