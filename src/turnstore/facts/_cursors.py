@@ -1,8 +1,8 @@
 """Up to where a conversation was read for facts, and what came after that.
 
-A cursor is a text among the owner's keys: ``<turn> <no> <turn id> <attempts> <tried_ms>``: the
-last element that was read, how often what follows it could not be read, and when last. It
-moves with the facts, in one commit, or not at all.
+A cursor is a text among the owner's keys, ``<turn> <no> <turn id> <attempts> <tried_ms> <most>``:
+the last element that was read, how often what follows it could not be read, when last, and how
+many turns are to be read at once then. It moves with the facts, in one commit, or not at all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["START", "Cursor", "Unread", "is_held", "read_cursor", "unread"]
 
-_CURSOR = re.compile(r"(\d{1,15}) (\d{1,15}) (\S{1,64}) (\d{1,9}) (\d{1,15})", re.ASCII)
+_CURSOR = re.compile(r"(\d{1,15}) (\d{1,15}) (\S{1,64}) (\d{1,9}) (\d{1,15}) (\d{1,9})", re.ASCII)
 
 
 class Cursor(NamedTuple):
@@ -35,6 +35,7 @@ class Cursor(NamedTuple):
         turn_id: Of that element.
         attempts: How often what follows could not be read, one after the other.
         tried_ms: When last.
+        most: So many turns are read at once then; 0 for as many as usual.
     """
 
     turn: int
@@ -42,6 +43,7 @@ class Cursor(NamedTuple):
     turn_id: str
     attempts: int
     tried_ms: int
+    most: int
 
     def __str__(self) -> str:
         """Give it as it is stored."""
@@ -60,16 +62,16 @@ class Cursor(NamedTuple):
         if found is None:
             msg = f"the cursor of an extraction is not one of ours: {text[:80]!r}"
             raise CorruptTurnError(msg)
-        turn, no, turn_id, attempts, tried_ms = found.groups()
-        return Cursor(int(turn), int(no), turn_id, int(attempts), int(tried_ms))
+        turn, no, turn_id, attempts, tried_ms, most = found.groups()
+        return Cursor(int(turn), int(no), turn_id, int(attempts), int(tried_ms), int(most))
 
     @staticmethod
     def after(element: Element) -> Cursor:
         """Give the one behind an element."""
-        return Cursor(element.turn, element.no, element.turn_id, 0, 0)
+        return Cursor(element.turn, element.no, element.turn_id, 0, 0, 0)
 
 
-START = Cursor(0, 0, "-", 0, 0)
+START = Cursor(0, 0, "-", 0, 0, 0)
 """Nothing was read."""
 
 

@@ -152,7 +152,9 @@ class Session:
             wait=wait,
             waiters=_MOST_WAITERS if wait else 0,
         )
-        self.hold = Hold(place.keys._replace(queue=self._owner.keys.lease), lease)
+        # The owner's, which outlives a conversation that is cleared meanwhile.
+        keys = place.keys._replace(queue=self._owner.keys.lease, member="-")
+        self.hold = Hold(keys, lease)
         self._began = Began(0, (), ())
 
     def run(self) -> Flow[Extracted]:
@@ -188,7 +190,7 @@ class Session:
         yield from self._begin()
         _, last = yield from letter_named(self._owner, identifier)
         stands, cursor = yield from read_cursor(self._owner, self._keys.member)
-        after = last if last.no > cursor.no else cursor._replace(attempts=0)
+        after = last if last.no > cursor.no else cursor._replace(attempts=0, most=0)
         yield from note(self._reader, stands, after, DROP)
 
     def _begin(self) -> Flow[None]:
@@ -204,7 +206,7 @@ class Session:
     def _step(self) -> Flow[Extracted | None]:
         """Read one batch; None where nothing is left."""
         stands, cursor = yield from read_cursor(self._owner, self._keys.member)
-        most = max(1, self._options.batch >> cursor.attempts)  # to come closer to what fails
+        most = min(self._options.batch, cursor.most or self._options.batch)
         found = yield from unread(self._keys, cursor, most)
         if found.is_gone:
             undone = yield from go_back(self._base, self._keys, self._reader, stands)
@@ -349,7 +351,11 @@ class Session:
 
     def _failed(self, stands: str, cursor: Cursor, told: Told, error: Exception) -> Flow[None]:
         """Note that these turns could not be read; what is raised is the error itself."""
-        after = cursor._replace(attempts=cursor.attempts + 1, tried_ms=self._began.number // 1000)
+        after = cursor._replace(
+            attempts=cursor.attempts + 1,
+            tried_ms=self._began.number // 1000,
+            most=max(len(told.shown) // 2, 1),  # to come closer to what fails
+        )
         try:
             letter = KEEP
             if isinstance(error, _UnusableError):
