@@ -13,6 +13,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks th
 os.environ.setdefault("RAILTRACKS_DISABLE_EVENTS", "True")  # else each session writes a file
 
 import railtracks as rt
+from openai import OpenAI
 
 from tests.conformance.driver import Driver
 from turnstore.integrations.railtracks import ConversationMemory
@@ -46,15 +47,26 @@ class Railtracks(Driver):
         ),
     }
 
+    _opened: OpenAI | None = None
+
     def remember(self, chat: Any, **options: Any) -> Any:
         inner = getattr(chat, "_inner", chat)
         return ConversationMemory(lambda _: inner, **options)
 
     def _agent(self, memory: Any, system: str = "", **options: Any) -> Any:
-        llm = rt.llm.OpenAICompatibleProvider("m", api_base=self.url, api_key="none", max_retries=0)
+        if self._opened is None:
+            self._opened = OpenAI(base_url=self.url, api_key="none")
+        # LiteLLM would make clients of its own, and close none.
+        llm = rt.llm.OpenAICompatibleProvider(
+            "m", api_base=self.url, api_key="none", client=self._opened, max_retries=0
+        )
         return rt.agent_node(
             "Agent", llm=llm, system_message=system or None, middleware=[memory], **options
         )
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
 
     async def say(self, memory: Any, text: str, *, system: str = "", **options: Any) -> str:
         del options
