@@ -15,6 +15,7 @@ import io
 import re
 import sys
 import traceback
+from importlib import import_module
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -45,6 +46,7 @@ class Examples:
         return printed.getvalue()
 
     def __enter__(self) -> Self:
+        self._runner.get_loop()  # or LiteLLM, called without one, makes one and leaves it
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,6 +62,8 @@ class Examples:
                 closing = close() if callable(close) else None
                 if asyncio.iscoroutine(closing):
                     await closing
+        if "litellm" in sys.modules:  # it keeps the clients that it makes
+            await import_module("tests.litellms").close_clients()
         if "httpx2" in sys.modules:  # frameworks make clients of their own, and keep them
             for found in gc.get_objects():
                 if isinstance(found, sys.modules["httpx2"].AsyncClient) and not found.is_closed:

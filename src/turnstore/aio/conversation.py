@@ -393,8 +393,8 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
 
         Args:
             client: A client of the SDKs `openai`, `anthropic` or `google-genai`, for any
-                provider, or a function of messages. It stays as it is; the wrapped one
-                shares its connections.
+                provider, a function or a Router of `litellm`, or a function of messages.
+                It stays as it is; the wrapped one shares its connections.
             window: As for `turn`.
             context: As for `turn`.
             turn_id: The idempotency key of the first call, at most 59 characters, for a job
