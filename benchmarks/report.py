@@ -70,17 +70,6 @@ class Bars:
                     text,
                     met=figure["median_us"] <= 5 and sent == 0,
                 )
-            for case, title in (("wrap", "call"), ("wrap_stream", "stream")):
-                figure = find(self.figures, case=case, kind=kind, subject=OURS)
-                if figure:
-                    ratio = figure["ratio_to"]["by hand"]
-                    past = figure["ratio_to"]["by hand, past"]
-                    self._add(
-                        f"wrap a client and one {title}, {kind}",
-                        "≤ 1.05 × bare call + two round trips",
-                        f"{ratio:.2f} ({past:.2f} × by hand with the history in `extra_body`)",
-                        met=ratio <= 1.05,
-                    )
         return self.rows
 
     def _add(self, name: str, bar: str, measured: str, *, met: bool) -> None:

@@ -51,7 +51,7 @@ def _ours(result: dict[str, Any]) -> list[str]:
             " / ".join(_fastest(result, case, kind, stored) for kind in KINDS),
         )
         lines.append(_line(cells))
-    return lines + _writers(figures) + _memory(figures) + _wrap(figures)
+    return lines + _writers(figures) + _memory(figures)
 
 
 def _headed(own: list[Figure]) -> str:
@@ -87,23 +87,6 @@ def _memory(figures: list[Figure]) -> list[str]:
     bar = _bar("≤ 1.02 ×", met=ratio <= 1.02)
     title = "bytes of Redis memory a message, 1,000 stored"
     return [_line((title, size, f"{ratio:.2f} × raw", bar, "see below"))]
-
-
-def _wrap(figures: list[Figure]) -> list[str]:
-    found = [find(figures, case="wrap", kind=kind, subject=OURS) for kind in KINDS]
-    own = [f for f in found if f]
-    if not own:
-        return []
-    ratios = [f["ratio_to"]["by hand"] for f in own]
-    past = [f["ratio_to"]["by hand, past"] for f in own]
-    cells = (
-        "wrap a client, and one call",
-        " / ".join(time_text(f["median_us"]) for f in own),
-        f"{_times(ratios)} by hand; {_times(past)} by hand and `extra_body`",
-        _bar("≤ 1.05 × by hand", met=max(ratios) <= 1.05),
-        "",
-    )
-    return [_line(cells)]
 
 
 def _fastest(result: dict[str, Any], case: str, kind: str, stored: int) -> str:

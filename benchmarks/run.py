@@ -24,6 +24,7 @@ import peers_setup
 import report
 import report_brief
 import report_context
+import report_wrap
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -84,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
     output.parent.mkdir(exist_ok=True)
     output.write_text(json.dumps(result, indent=1) + "\n")
     print(report.tables(result))
+    if wrapped := report_wrap.of(result):
+        print(f"\n{report_wrap.every(wrapped)}")
     return 0
 
 
@@ -116,6 +119,7 @@ def table(options: argparse.Namespace) -> int:
         page = path.read_text()
         drawn = report.replace(page, text) if report.BEGIN in page else page
         drawn = report_brief.replace(drawn, report_brief.tables(result))
+        drawn = report_wrap.drawn(drawn, result)
         drawn = report_context.replace(drawn, of_context())
         if options.write:
             path.write_text(drawn)

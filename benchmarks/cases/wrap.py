@@ -1,9 +1,9 @@
-"""Wrap a client and make one call: the real SDK against a chat API on this machine.
+"""Wrap a client and make one call: each real SDK against an API on this machine.
 
 `bare SDK call` sends the newest 50 messages and a new one, kept in memory. `by hand` reads them
 from Redis at the ideal floor, makes the same call, and stores question and answer at the ideal
 floor: the call plus the two round trips. `by hand, past` hands the messages over in `extra_body`,
-past the SDK's walk over every one of them, which takes longer than all the rest; turnstore does
+past what the SDK does with every one of them, which takes longer than all the rest; turnstore does
 the same. It wraps the client anew for each call, as a web handler would.
 """
 
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +21,7 @@ import mix
 import subjects
 from context import Context, Filled
 from harness import Go
+from wrapped_clients import CLIENTS, Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,102 +33,109 @@ _BATCH = 50
 
 
 def measure(context: Context) -> list[dict[str, Any]]:
-    """Figures for a plain call and for a stream; and what `wrap` alone costs."""
-    try:
-        import openai  # noqa: PLC0415 (an extra)
-    except ImportError:
-        return []
-    kind = openai.OpenAI if context.kind == "sync" else openai.AsyncOpenAI
+    """Figures for a plain call and for a stream of each client; and what `wrap` alone costs."""
     found: list[dict[str, Any]] = []
-    with _model_server() as base:
-        client: Any = kind(api_key="none", base_url=base, max_retries=0)
-        for case, stream in (("wrap", False), ("wrap_stream", True)):
-            found += _calls(context, case, client, stream=stream)
-        found += _wrap_alone(context, client)
-        context.do(client.close())
+    with _model_server() as url:
+        for kind in CLIENTS:
+            try:
+                sdk = kind(context.kind, url)
+            except ImportError:
+                continue
+            for case, stream in (("wrap", False), ("wrap_stream", True)):
+                found += _calls(context, case, sdk, stream=stream)
+            found += _wrap_alone(context, sdk)
+            context.do(sdk.close())
     return found
 
 
-def _calls(context: Context, case: str, client: Any, *, stream: bool) -> list[dict[str, Any]]:
-    ask = _asker(context, stream=stream)
+def _calls(context: Context, case: str, sdk: Client, *, stream: bool) -> list[dict[str, Any]]:
+    ask = _asker(context, sdk, stream=stream)
     ideal = subjects.FLOORS[context.kind][1](context.url)
-    floor = Filled(context, ideal, f"{case}_floor", STORED, context.effort.inner)
-    floor.room = context.effort.inner
-    past = Filled(context, ideal, f"{case}_past", STORED, context.effort.inner)
-    past.room = context.effort.inner
-    history = mix.flat(mix.conversation(STORED))[-NEWEST:]
+    ideal.native = sdk.native
+    floor = _filled(context, ideal, f"{case}_{sdk.name}_floor")
+    past = _filled(context, ideal, f"{case}_{sdk.name}_past")
+    history = mix.flat([sdk.native(turn) for turn in mix.conversation(STORED)])[-NEWEST:]
     gos = [
-        Go("bare SDK call", lambda i: ask(client, [*history, floor.fresh[i][0]])),
-        Go("by hand", _by_hand(context, ask, client, floor), floor.renew),
-        Go("by hand, past", _by_hand(context, ask, client, past, past=True), past.renew),
+        Go("bare SDK call", lambda i: ask(sdk.client, [*history, floor.fresh[i][0]])),
+        Go("by hand", _by_hand(context, ask, sdk, floor), floor.renew),
+        Go("by hand, past", _by_hand(context, ask, sdk, past, past=True), past.renew),
     ]
     opened = [ideal]
     if subjects.ours_is_there():
         ours: Any = subjects.OURS[context.kind](context.url)
-        filled = Filled(context, ours, f"{case}_ours", STORED, context.effort.inner)
-        filled.room = context.effort.inner
+        ours.native, ours.fill = sdk.native, partial(_fill, context, ours, sdk)
+        filled = _filled(context, ours, f"{case}_{sdk.name}_ours")
         window = ours.windows[NEWEST]
 
         def wrapped(index: int) -> Any:
-            remembering = ours.store.conversation(filled.key).wrap(client, window=window)
+            remembering = ours.store.conversation(filled.key).wrap(sdk.client, window=window)
             return ask(remembering, [filled.fresh[index][0]])
 
         context.do(wrapped(0))
-        kept = context.do(ours.texts(filled.key))
+        kept = ours.filler.conversation(filled.key).read(ours.all)
         if len(kept) != STORED + 2:
             raise AssertionError(f"one call left {len(kept)} messages where {STORED} were")
         gos.append(Go("turnstore", wrapped, filled.renew))
         opened.append(ours)
-    found = context.time(case, gos, stored=STORED)
+    found = context.time(case, gos, stored=STORED, client=sdk.name)
     for subject in opened:
         context.do(subject.close())
     return found
 
 
-def _asker(context: Context, *, stream: bool) -> Ask:
-    more: dict[str, Any] = {"model": "bench", "stream": True} if stream else {"model": "bench"}
+def _filled(context: Context, subject: Any, label: str) -> Filled:
+    filled = Filled(context, subject, label, STORED, context.effort.inner)
+    filled.room = context.effort.inner
+    return filled
 
+
+def _fill(context: Context, ours: Any, sdk: Client, key: str, turns: list[Any]) -> Any:
+    """What `fill` does, in the client's format."""
+    conversation = ours.filler.conversation(key)
+    for turn in turns:
+        conversation.append(turn, format=sdk.format)
+    return _nothing() if context.kind == "async" else None
+
+
+async def _nothing() -> None:
+    return None
+
+
+def _asker(context: Context, sdk: Client, *, stream: bool) -> Ask:
     def ask(client: Any, messages: list[Any], *, past: bool = False) -> Any:
-        answer = client.chat.completions.create(**more, **_sent(messages, past=past))
-        if not stream:
-            return answer.choices[0].message.content
-        return "".join(c.choices[0].delta.content or "" for c in answer)
+        answer = sdk.call(client, messages, stream=stream, past=past)
+        return "".join(map(sdk.text, answer)) if stream else sdk.text(answer)
 
     async def ask_async(client: Any, messages: list[Any], *, past: bool = False) -> Any:
-        answer = await client.chat.completions.create(**more, **_sent(messages, past=past))
-        if not stream:
-            return answer.choices[0].message.content
-        return "".join([c.choices[0].delta.content or "" async for c in answer])
+        answer = await sdk.call(client, messages, stream=stream, past=past)
+        return "".join([sdk.text(one) async for one in answer]) if stream else sdk.text(answer)
 
     return ask_async if context.kind == "async" else ask
 
 
-def _sent(messages: list[Any], *, past: bool) -> dict[str, Any]:
-    """The messages as an argument, or, past the SDK's walk over each of them, in `extra_body`."""
-    return (
-        {"messages": [], "extra_body": {"messages": messages}} if past else {"messages": messages}
-    )
-
-
 def _by_hand(
-    context: Context, ask: Ask, client: Any, floor: Filled, *, past: bool = False
+    context: Context, ask: Ask, sdk: Client, floor: Filled, *, past: bool = False
 ) -> Callable[[int], Any]:
     subject = floor.subject
 
+    def reply(answer: str) -> Any:
+        return sdk.native([{"role": "assistant", "content": answer}])[0]
+
     def call(index: int) -> None:
         question = floor.fresh[index][0]
-        answer = ask(client, [*subject.read(floor.key, NEWEST), question], past=past)
-        subject.append(floor.key, [question, {"role": "assistant", "content": answer}])
+        answer = ask(sdk.client, [*subject.read(floor.key, NEWEST), question], past=past)
+        subject.append(floor.key, [question, reply(answer)])
 
     async def call_async(index: int) -> None:
         question = floor.fresh[index][0]
-        answer = await ask(client, [*await subject.read(floor.key, NEWEST), question], past=past)
-        await subject.append(floor.key, [question, {"role": "assistant", "content": answer}])
+        read = await subject.read(floor.key, NEWEST)
+        answer = await ask(sdk.client, [*read, question], past=past)
+        await subject.append(floor.key, [question, reply(answer)])
 
     return call_async if context.kind == "async" else call
 
 
-def _wrap_alone(context: Context, client: Any) -> list[dict[str, Any]]:
+def _wrap_alone(context: Context, sdk: Client) -> list[dict[str, Any]]:
     if not subjects.ours_is_there():
         return []
     ours: Any = subjects.OURS[context.kind](context.url)
@@ -135,10 +144,10 @@ def _wrap_alone(context: Context, client: Any) -> list[dict[str, Any]]:
     for _ in range(5 if context.effort.quick else 40):
         started = time.perf_counter_ns()
         for _ in range(_BATCH):
-            conversation.wrap(client)
+            conversation.wrap(sdk.client)
         go.rounds.append([(time.perf_counter_ns() - started) / 1_000 / _BATCH])
     context.do(ours.close())
-    return [{"case": "wrap_alone", "kind": context.kind, **go.summary()}]
+    return [{"case": "wrap_alone", "kind": context.kind, "client": sdk.name, **go.summary()}]
 
 
 @contextmanager
@@ -151,7 +160,7 @@ def _model_server() -> Iterator[str]:
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("no pipes")
         port = int(process.stdout.readline())
-        yield f"http://127.0.0.1:{port}/v1"
+        yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()
         process.communicate()

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from turnstore.messages import format_named, plain_messages
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -144,6 +146,65 @@ def test_tables_of_the_context_stand_where_a_page_has_their_marks(
     assert "old" not in replaced
     assert report.replace(replaced, [figure]) == replaced
     assert report.replace("no marks", [figure]) == "no marks"
+
+
+def wrapped(**facts: Any) -> dict[str, Any]:
+    ratios = {"bare SDK call": 0.5, "by hand": 0.4, "by hand, past": 1.25}
+    figure = {"case": "wrap", "kind": "sync", "subject": "turnstore", "median_us": 2000.0}
+    return {**figure, "ratio_to": ratios, **facts}
+
+
+def bare(**facts: Any) -> dict[str, Any]:
+    return wrapped(subject="bare SDK call", median_us=4000.0, **facts)
+
+
+def test_wrapped_clients_have_a_line_each(load: Callable[[str], Any]) -> None:
+    report = load("report_wrap")
+    slow = {"bare SDK call": 1.5, "by hand": 1.2, "by hand, past": 1.3}
+    figures = [
+        bare(client="openai"),
+        wrapped(client="openai"),
+        bare(client="other"),
+        wrapped(client="other", ratio_to=slow),
+        bare(client="other", kind="async"),
+        wrapped(client="other", kind="async"),
+        {**wrapped(client="other", case="wrap_alone", median_us=9.5), "ratio_to": {}},
+    ]
+    page = "".join(f"{report.mark(name)}\nold\n{report.END}\n" for name in ("all", "brief"))
+    result = {"figures": [*figures, {"case": "append"}]}
+    drawn = report.drawn(page, result)
+    assert "old" not in drawn
+    assert "| openai, call, sync | 4.0 ms | 2.0 ms | 0.50 | 0.40: met | 1.25 | – |" in drawn
+    assert (
+        "| other, call, sync | 4.0 ms | 2.0 ms | 1.50 | 1.20: **missed** | 1.30 | 9.5 µs |" in drawn
+    )
+    assert "| openai | 4.0 ms | 2.0 ms | 0.50 | 0.40: met | 1.25 |" in drawn
+    assert (
+        "| other | 4.0 ms / 4.0 ms | 2.0 ms / 2.0 ms | 1.50 / 0.50 | 1.20 / 0.40: **missed** "
+        "| 1.30 / 1.25 |"
+    ) in drawn
+    assert report.drawn(drawn, result) == drawn
+
+
+def test_older_results_have_one_client_without_a_name(load: Callable[[str], Any]) -> None:
+    report = load("report_wrap")
+    page = f"{report.mark('brief')}\nold\n{report.END}\n"
+    drawn = report.drawn(page, {"figures": [bare(), wrapped()]})
+    assert "| openai | 4.0 ms | 2.0 ms | 0.50 | 0.40: met | 1.25 |" in drawn
+    assert report.drawn(page, {"figures": []}) == page, "a run of other cases changes nothing"
+    assert report.drawn("no marks", {"figures": [bare(), wrapped()]}) == "no marks"
+
+
+def test_each_client_has_the_turns_of_the_mix(load: Callable[[str], Any]) -> None:
+    clients, mix = load("wrapped_clients"), load("mix")
+    (turn,) = (turn for turn in mix.conversation(40) if len(turn) == 4)
+    roles = {"openai": "tool", "anthropic": "user", "google": "user"}
+    for kind in clients.CLIENTS:
+        native = kind.native(object.__new__(kind), turn)
+        assert len(native) == 4, kind.name
+        if kind.name in roles:
+            assert native[2]["role"] == roles[kind.name]
+            plain_messages(native, format_named(kind.format))
 
 
 def test_a_quick_run_measures_every_case(tmp_path: Path) -> None:

@@ -1,0 +1,193 @@
+"""The clients that `wrap` gives a memory to, each behind one face: what the case `wrap` measures.
+
+For another client, write a class and name it in `CLIENTS`. It imports its SDK when it is made, so
+that one which is not installed is left out; the model server answers it at `url`.
+"""
+
+# ruff: noqa: D102 (Client says what the methods do)
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from harness import Kind
+    from mix import Message, Turn
+
+MODEL = "bench"
+
+
+class Client:
+    """One SDK.
+
+    Args:
+        kind: Which of its clients.
+        url: Where the model server listens, without a path.
+    """
+
+    name: ClassVar[str]
+    format: ClassVar[str] = "openai.chat"
+
+    def __init__(self, kind: Kind, url: str) -> None:
+        self.kind = kind
+        self.url = url
+        self.client = self.make()
+
+    def make(self) -> Any:
+        """Make the client that is wrapped."""
+        raise NotImplementedError
+
+    def native(self, turn: Turn) -> Turn:
+        """A turn of the mix as this provider's JSON has it."""
+        return turn
+
+    def call(self, client: Any, messages: list[Message], *, stream: bool, past: bool) -> Any:
+        """Call a model, by a client with or without a memory.
+
+        Args:
+            client: The client.
+            messages: What it is sent.
+            stream: Whether the answer is streamed.
+            past: Whether the messages go past what the SDK does with each of them.
+        """
+        raise NotImplementedError
+
+    def text(self, answer: Any) -> str:
+        """The text of an answer, or of a chunk of one."""
+        raise NotImplementedError
+
+    def close(self) -> Any:
+        """Close the client."""
+        return self.client.close()
+
+
+class OpenAI(Client):
+    """The `openai` package."""
+
+    name = "openai"
+
+    def make(self) -> Any:
+        import openai  # noqa: PLC0415 (an extra)
+
+        kind = openai.OpenAI if self.kind == "sync" else openai.AsyncOpenAI
+        return kind(api_key="none", base_url=f"{self.url}/v1", max_retries=0)
+
+    def call(self, client: Any, messages: list[Message], *, stream: bool, past: bool) -> Any:
+        more: dict[str, Any] = {"stream": True} if stream else {}
+        if past:
+            messages, more["extra_body"] = [], {"messages": messages}
+        return client.chat.completions.create(model=MODEL, messages=messages, **more)
+
+    def text(self, answer: Any) -> str:
+        choice = answer.choices[0]
+        said = choice.delta if hasattr(choice, "delta") else choice.message
+        return said.content or ""
+
+
+class Anthropic(Client):
+    """The `anthropic` package."""
+
+    name = "anthropic"
+    format = "anthropic.messages"
+
+    def make(self) -> Any:
+        import anthropic  # noqa: PLC0415 (an extra)
+
+        kind = anthropic.Anthropic if self.kind == "sync" else anthropic.AsyncAnthropic
+        return kind(api_key="none", base_url=self.url, max_retries=0)
+
+    def native(self, turn: Turn) -> Turn:
+        return [self._message(message) for message in turn]
+
+    def _message(self, message: Message) -> Message:
+        if message["role"] == "tool":
+            result = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
+            return {"role": "user", "content": [result | {"content": message["content"]}]}
+        if message["role"] == "user":
+            return message
+        blocks: list[Message] = [
+            {
+                "type": "tool_use",
+                "id": call["id"],
+                "name": call["function"]["name"],
+                "input": json.loads(call["function"]["arguments"]),
+            }
+            for call in message.get("tool_calls", ())
+        ]
+        if message["content"]:
+            blocks.append({"type": "text", "text": message["content"]})
+        return {"role": "assistant", "content": blocks}
+
+    def call(self, client: Any, messages: list[Message], *, stream: bool, past: bool) -> Any:
+        more: dict[str, Any] = {"stream": True} if stream else {}
+        if past:
+            messages, more["extra_body"] = [], {"messages": messages}
+        return client.messages.create(model=MODEL, max_tokens=999, messages=messages, **more)
+
+    def text(self, answer: Any) -> str:
+        if answer.type == "message":
+            return answer.content[0].text
+        return answer.delta.text if answer.type == "content_block_delta" else ""
+
+
+class Google(Client):
+    """The `google-genai` package."""
+
+    name = "google"
+    format = "google.contents"
+
+    def make(self) -> Any:
+        import httpx2  # noqa: PLC0415 (comes with the SDK)
+        from google import genai  # noqa: PLC0415 (an extra)
+
+        # Without a transport the SDK takes aiohttp, where that is installed.
+        transport = {"transport": httpx2.AsyncHTTPTransport()}
+        http = {"base_url": self.url, "async_client_args": transport}
+        return genai.Client(api_key="none", http_options=http)
+
+    def native(self, turn: Turn) -> Turn:
+        names = {
+            call["id"]: call["function"]["name"]
+            for message in turn
+            for call in message.get("tool_calls", ())
+        }
+        return [self._content(message, names) for message in turn]
+
+    def _content(self, message: Message, names: dict[str, str]) -> Message:
+        if message["role"] == "tool":
+            said = {"result": message["content"]}
+            response = {"name": names[message["tool_call_id"]], "response": said}
+            return {"role": "user", "parts": [{"functionResponse": response}]}
+        calls = [call["function"] for call in message.get("tool_calls", ())]
+        parts: list[Message] = [
+            {"functionCall": {"name": call["name"], "args": json.loads(call["arguments"])}}
+            for call in calls
+        ]
+        if message["content"]:
+            parts.append({"text": message["content"]})
+        return {"role": "user" if message["role"] == "user" else "model", "parts": parts}
+
+    def call(self, client: Any, messages: list[Message], *, stream: bool, past: bool) -> Any:
+        more: dict[str, Any] = {}
+        if past:  # it wants some contents
+            more["config"] = {"http_options": {"extra_body": {"contents": messages}}}
+            messages = messages[-1:]
+        models = client.models if self.kind == "sync" else client.aio.models
+        ask = models.generate_content_stream if stream else models.generate_content
+        return ask(model=MODEL, contents=messages, **more)
+
+    def text(self, answer: Any) -> str:
+        return answer.text or ""
+
+    def close(self) -> Any:
+        if self.kind == "async":
+            return self._aclose()
+        return self.client.close()
+
+    async def _aclose(self) -> None:
+        await self.client.aio.aclose()
+        self.client.close()
+
+
+CLIENTS: tuple[type[Client], ...] = (OpenAI, Anthropic, Google)
