@@ -123,7 +123,8 @@ class AsyncRunner:
         """Wait until no conversation is worked on, and take all that wait."""
         try:
             async with asyncio.timeout(timeout):
-                await self._idle.wait()
+                while not self._idle.is_set():  # it may have begun another one meanwhile
+                    await self._idle.wait()
         except TimeoutError:
             pass  # what is worked on holds its lease; the others are taken all the same
         places = self._pending.take_all()

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections import Counter
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.facts.meaning.kit import new
+from tests.servers.facade import inner
+from tests.waiting import wait_until_async
+from turnstore.errors import TurnstoreError
+from turnstore.facts._schedule import Pending
+
+if TYPE_CHECKING:
+    from tests.facts.meaning.kit import Kit
+    from turnstore._place import Place
+    from turnstore.facts import AsyncExtraction
+
+pytestmark = pytest.mark.one_setup
+
+HOUR = timedelta(hours=1)
+
+
+async def note(extraction: AsyncExtraction, chat: Any) -> bool:
+    """Tell an extraction that a turn was saved."""
+    return await extraction.__call__(inner(chat))
+
+
+def quiet(_: str) -> str:
+    return '{"facts": []}'
+
+
+async def test_a_turn_is_read_in_the_background_when_enough_wait(kit: Kit) -> None:
+    async with kit.extraction(every=3, idle=HOUR) as extraction:
+        kit.model.answers = [[new("Ada sails.", 1, 2, 3)]]
+        for number in range(3):
+            assert kit.model.prompts == []
+            await kit.say(f"I sail {number}.")
+            assert await note(extraction, kit.chat)
+        await wait_until_async(lambda: extraction.counts["extracted"])
+        assert await kit.texts() == ["Ada sails."]
+        assert extraction.counts == {"extracted": 1}
+
+
+async def test_turns_of_other_processes_count_too(kit: Kit) -> None:
+    async with kit.extraction(every=3, idle=HOUR) as extraction:
+        await kit.say("I sail.", "I bake.", "I paint.")  # of which only the last is noted here
+        kit.model.answers = [[]]
+        await note(extraction, kit.chat)
+        await wait_until_async(lambda: extraction.counts["extracted"])
+        assert "I sail." in kit.model.seen
+
+
+async def test_a_turn_is_read_when_the_conversation_is_idle(kit: Kit) -> None:
+    async with kit.extraction(every=100, idle=timedelta(milliseconds=200)) as extraction:
+        kit.model.answers = [[new("Ada sails.")]]
+        await kit.say("I sail.")
+        await note(extraction, kit.chat)
+        await wait_until_async(lambda: extraction.counts["extracted"])
+        assert await kit.texts() == ["Ada sails."]
+
+
+async def test_before_that_it_waits_and_a_flush_reads_it(kit: Kit) -> None:
+    async with kit.extraction(every=100, idle=HOUR) as extraction:
+        await kit.say("I sail.")
+        await note(extraction, kit.chat)
+        await kit.say("I bake.")
+        await note(extraction, kit.chat)
+        kit.model.answers = [[new("Ada sails."), new("Ada bakes.", 2)]]
+        done = await extraction.flush(timeout=30)
+        assert (done.turns, len(done.new)) == (2, 2)
+        assert (await extraction.flush(timeout=30)).turns == 0
+        assert await kit.texts() == ["Ada bakes.", "Ada sails."]
+
+
+async def test_what_waits_when_it_is_closed_is_not_lost(kit: Kit) -> None:
+    async with kit.extraction(every=100, idle=HOUR) as extraction:
+        await kit.say("I sail.")
+        await note(extraction, kit.chat)
+    assert not await note(extraction, kit.chat)
+    assert kit.model.prompts == []
+    kit.model.answers = [[new("Ada sails.")]]
+    assert (await kit.extraction().run("ada")).turns == 1
+
+
+async def test_a_turn_does_not_wait_for_the_model(kit: Kit) -> None:
+    go_on = threading.Event()
+    asked = threading.Event()
+
+    def model(_: str) -> str:
+        asked.set()
+        assert go_on.wait(60)
+        return json.dumps([new("Ada sails.")])
+
+    kit.model = model  # type: ignore[assignment]  # as said
+    async with kit.extraction(every=1, deadline=60.0) as extraction:
+        await kit.say("I sail.")
+        await note(extraction, kit.chat)
+        await wait_until_async(asked.is_set)
+        await kit.say("And I bake.")  # while the model thinks
+        go_on.set()
+        await wait_until_async(lambda: extraction.counts["extracted"])
+
+
+async def test_what_fails_is_logged_counted_and_tried_again_later(
+    kit: Kit, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with kit.extraction(every=1) as extraction:
+        kit.model.answers = [ConnectionError("down"), "nonsense", "nonsense"]
+        with caplog.at_level(logging.WARNING, "turnstore"):
+            await kit.say("I sail.")
+            await note(extraction, kit.chat)
+            await wait_until_async(lambda: extraction.counts["failed"])
+        assert "tried again later (ConnectionError: down)" in caplog.text
+        assert "I sail" not in caplog.text
+        # It is not asked again at once, though more is said.
+        await kit.say("I bake.")
+        await note(extraction, kit.chat)
+        with pytest.raises(TurnstoreError, match="not JSON"):
+            await extraction.flush(timeout=30)
+        assert extraction.counts == {"failed": 1}
+        health = await kit.facts.health("ada")
+        assert (health.lag, health.dead_letters) == (2, 1)
+        kit.model.answers = [[new("Ada sails.")], [new("Ada bakes.")]]
+        assert (await extraction.extract(kit.chat)).turns == 2  # by hand: at once
+
+
+async def test_an_answer_of_no_use_is_counted(kit: Kit) -> None:
+    async with kit.extraction(every=1) as extraction:
+        kit.model.answers = ["nonsense", "nonsense"]
+        await kit.say("I sail.")
+        await note(extraction, kit.chat)
+        await wait_until_async(lambda: extraction.counts["unusable"])
+        assert len(await extraction.dead_letters("ada")) == 1
+
+
+async def test_beyond_the_queue_a_conversation_waits_for_its_next_turn(
+    kit: Kit, caplog: pytest.LogCaptureFixture
+) -> None:
+    go_on = threading.Event()
+    asked = threading.Event()
+
+    def model(_: str) -> str:
+        asked.set()
+        assert go_on.wait(60)
+        return "[]"
+
+    kit.model = model  # type: ignore[assignment]  # as said
+    chats = [kit.store.conversation(f"c{number}", owner="ada") for number in range(3)]
+    for chat in chats:
+        await chat.append("I sail.")
+    async with kit.extraction(every=1, queue=1, deadline=60.0) as extraction:
+        assert await note(extraction, chats[0])
+        await wait_until_async(asked.is_set)  # it is at work, and does not wait any more
+        assert await note(extraction, chats[1])
+        assert not await note(extraction, chats[2])
+        assert extraction.counts["dropped"] == 1
+        assert "too many" in caplog.text
+        go_on.set()
+        await wait_until_async(lambda: extraction.counts["extracted"] == 2)
+    assert (await kit.extraction().run("ada")).turns == 1
+
+
+async def test_while_another_one_reads_it_waits(kit: Kit) -> None:
+    go_on = threading.Event()
+    asked = threading.Event()
+
+    def model(prompt: str) -> str:
+        asked.set()
+        assert go_on.wait(60)
+        return quiet(prompt)
+
+    kit.model = model  # type: ignore[assignment]  # as said
+    await kit.say("I sail.")
+    async with (
+        kit.extraction(every=1, deadline=60.0) as first,
+        kit.extraction(every=1, deadline=60.0) as second,
+    ):
+        await note(first, kit.chat)
+        await wait_until_async(asked.is_set)
+        await note(second, kit.chat)
+        await wait_until_async(lambda: second.counts["busy"])
+        go_on.set()
+        await wait_until_async(lambda: first.counts["extracted"])
+        assert (await second.flush(timeout=30)).turns == 0
+
+
+async def test_a_conversation_without_an_owner_cannot_be_noted(kit: Kit) -> None:
+    async with kit.extraction() as extraction:
+        with pytest.raises(ValueError, match="owner"):
+            await note(extraction, kit.store.conversation("c1"))
+
+
+async def test_it_ends_when_nothing_waits_and_begins_again(kit: Kit) -> None:
+    def is_over() -> bool:
+        return "turnstore-extraction" not in [one.name for one in threading.enumerate()]
+
+    async with kit.extraction(every=1) as extraction:
+        for number in range(1, 4):
+            kit.model.answers = [[]]
+            await kit.say(f"I sail {number}.")
+            await note(extraction, kit.chat)
+            await wait_until_async(partial(extraction.counts.__ge__, Counter(extracted=number)))
+            await wait_until_async(is_over)
+
+
+# The queue alone
+
+
+class Where:
+    def __init__(self, name: str) -> None:
+        self.keys = name
+
+
+def place(name: str) -> Place:
+    return Where(name)  # type: ignore[return-value]  # all that is looked at
+
+
+def test_the_sooner_time_of_a_conversation_counts() -> None:
+    pending = Pending(2)
+    assert pending.put(place("a"), 10)
+    assert pending.put(place("a"), 5)
+    assert pending.put(place("a"), 20)
+    assert len(pending) == 1
+    assert pending.take(4) == (None, 1)
+    found, _ = pending.take(5)
+    assert found is not None
+    assert str(found.keys) == "a"
+    assert pending.take(100) == (None, None)
+
+
+def test_no_more_wait_than_there_is_room_for() -> None:
+    pending = Pending(2)
+    assert [pending.put(place(name), time.monotonic()) for name in "abca"] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert {str(one.keys) for one in pending.take_all()} == {"a", "b"}
+    assert len(pending) == 0
