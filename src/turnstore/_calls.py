@@ -63,7 +63,7 @@ class Scan(NamedTuple):
 
     Attributes:
         operation: As for `Call`.
-        key: A key of the slot that they are in.
+        key: A key of the slot that they are in; empty looks at all nodes of a Cluster.
         pattern: As for `SCAN`.
     """
 

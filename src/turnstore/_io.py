@@ -223,7 +223,7 @@ def _scan(client: Client, step: Scan) -> set[bytes]:
     cursors: Any = client
     try:
         if isinstance(client, redis.RedisCluster):
-            where = cursors.get_node_from_key(step.key.decode())
+            where = cursors.get_node_from_key(step.key.decode()) if step.key else client.PRIMARIES
             found = cursors.scan_iter(step.pattern, count=_SCANNED, target_nodes=where)
         else:
             found = cursors.scan_iter(step.pattern, count=_SCANNED)
@@ -237,7 +237,7 @@ async def _ascan(client: AsyncClient, step: Scan) -> set[bytes]:
     try:
         if isinstance(client, redis.asyncio.RedisCluster):
             await client.initialize()
-            where = client.get_node_from_key(step.key.decode())
+            where = client.get_node_from_key(step.key.decode()) if step.key else client.PRIMARIES
             found = cursors.scan_iter(step.pattern, count=_SCANNED, target_nodes=where)
         else:
             found = cursors.scan_iter(step.pattern, count=_SCANNED)

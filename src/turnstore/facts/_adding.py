@@ -57,6 +57,8 @@ def add_many(base: Base, owner: str, news: Iterable[NewFact]) -> Flow[list[Added
     """Store facts, as many at a time as one commit takes."""
     place = base.ground.owner(owner)
     checked = [Checked(checked_fact(new)) for new in _listed(news)]
+    for one in checked:
+        place.conversation(one.new.conversation)  # refuses what no key can stand for
     added: list[Added] = []
     for start in range(0, len(checked), _AT_ONCE):
         added += yield from _add(base, place, checked[start : start + _AT_ONCE], "add")

@@ -87,6 +87,7 @@ def search_in(
         ranking: How what is found is put in order; None is that of the settings.
         is_use: Whether it is noted that they were found.
     """
+    digest = place.conversation(question.conversation)
     yield from base.prepare()
     counted = terms(question.text)
     looked: _Looked = yield script_call(
@@ -109,7 +110,7 @@ def search_in(
         looked.length,
     )
     rules = ranking or base.settings.ranking
-    finder = _Finder(base, place, backend, question, rules, vector, lexical, looked)
+    finder = _Finder(base, place, backend, question, digest, rules, vector, lexical, looked)
     hits = yield from finder.hits()
     if is_use:
         yield from _touch(base, place, [hit.fact.id for hit in hits], looked.now_ms)
@@ -125,6 +126,7 @@ class _Finder:
         place: OwnerPlace,
         backend: Backend,
         question: Question,
+        digest: str,
         ranking: Ranking,
         vector: Vector,
         lexical: dict[str, float],
@@ -139,7 +141,7 @@ class _Finder:
         self._lexical = lexical
         self._looked = looked
         self._as_of = question.as_of or moment(looked.now_ms)
-        self._digest = place.conversation(question.conversation)
+        self._digest = digest
         # Those that are left out must not take the place of others.
         self._most = ranking.candidates + len(question.exclude)
         self._looks_around = bool(ranking.neighbours or ranking.answers)
@@ -187,20 +189,25 @@ class _Finder:
         return {**dict.fromkeys((yield from all_ids(self._place, "search"))), **near}
 
     def _candidates(self, near: dict[str, Vector | None]) -> Flow[dict[str, _Found]]:
-        """Read the facts that are near, and those that have the words, as far as they are shown."""
+        """Read the facts that are near, and the best by their words, of those that are shown."""
         lexical = self._lexical
         order = sorted(lexical, key=lambda id_: (-lexical[id_], id_))
         found: dict[str, _Found] = {}
-        left: Sequence[str] = list(near)
-        shown = start = 0
-        while left or (shown < self._most and start < len(order)):
+        by_words: list[str] = []
+        unread = dict.fromkeys(near)  # they are read with the first ones
+        for start in range(0, max(len(order), 1), self._most):
             part = order[start : start + self._most]
-            start += self._most
-            ids = dict.fromkeys((*left, *part))
-            found.update((yield from self._read([one for one in ids if one not in found], near)))
-            shown += sum(one in found for one in part)
-            left = ()
-        return found
+            unread.update((one, None) for one in part if start == 0 or one not in near)
+            found.update((yield from self._read(list(unread), near)))
+            unread = {}
+            by_words += [one for one in part if one in found]
+            if len(by_words) >= self._most:
+                break
+        return {
+            one: found[one]
+            for one in dict.fromkeys((*near, *by_words[: self._most]))
+            if one in found
+        }
 
     def _read(self, ids: Sequence[str], near: dict[str, Vector | None]) -> Flow[dict[str, _Found]]:
         """Read facts with their vectors, and give those that may be shown."""

@@ -40,6 +40,10 @@ def facts(new_facts: NewFacts) -> AsyncFacts:
 
 
 @pytest.fixture
-def raw(server: Server, facts: AsyncFacts) -> Callable[[str], Raw]:
+def raw(server: Server, facts: AsyncFacts) -> Callable[..., Raw]:
     """Look at what lies in Redis of an owner; fails where its parts do not agree."""
-    return lambda owner="ada": look(server, facts, owner)
+
+    def look_at(owner: str = "ada") -> Raw:
+        return look(server, facts, owner)
+
+    return look_at

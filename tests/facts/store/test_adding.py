@@ -148,7 +148,7 @@ async def test_what_was_ended_can_become_true_again(facts: AsyncFacts, raw: Look
 
 
 async def test_a_past_that_is_told_twice_is_stored_once(facts: AsyncFacts) -> None:
-    past = {"valid_from": NOON, "valid_to": NOON + timedelta(days=365)}
+    past: dict[str, Any] = {"valid_from": NOON, "valid_to": NOON + timedelta(days=365)}
     first = await facts.add("ada", "Ada lived in Rome.", **past)
     assert (await facts.add("ada", "Ada lived in Rome.", **past)).id == first.id
     other = await facts.add("ada", "Ada lived in Rome.", valid_to=NOON)

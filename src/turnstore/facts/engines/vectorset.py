@@ -102,8 +102,8 @@ class VectorSet:
         """Search the owner's set: one call."""
         if not facts:
             return {}
-        # FILTER-EF 0 searches on until so many are found that may be shown.
-        effort = ("EF", self.ef or min(5 * n, 1_000_000), "FILTER-EF", 0)
+        # It searches on until so many are found that may be shown.
+        effort = ("EF", self.ef or min(5 * n, 1_000_000), "FILTER-EF", facts)
         found: list[bytes] = yield Call(
             "search",
             (place.vectors(space.token),),

@@ -1,0 +1,181 @@
+"""The same question gets the same answer on each engine: that of a search in plain Python."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tests.facts.store.model import Asked, search
+from tests.facts.store.raw import look
+from turnstore.facts import NewFact, Plain, Ranking, Search, VectorSet
+
+if TYPE_CHECKING:
+    from tests.facts.store.conftest import NewFacts
+    from tests.servers.running import Server
+    from turnstore.facts import AsyncFacts, Fact
+
+DIMENSIONS = 64
+WORDS = ("Ada", "Bob", "swims", "reads", "lives", "Paris", "Rome", "tea", "jam", "cat", "42")
+NOW = datetime.now(UTC)
+# The rule of tests/facts/store/model.py: what is around a fact does not count.
+_NOTHING = ("neighbours", "sitting", "answers", "questions", "dates")
+ALONE = {"alpha": 0.65, **dict.fromkeys(_NOTHING, 0.0)}
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    """Give each text a direction of its own, the same each time."""
+    found = []
+    for text in texts:
+        seed = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+        found.append(np.random.default_rng(seed).normal(size=DIMENSIONS).tolist())
+    return found
+
+
+def options(candidates: int, **more: Any) -> dict[str, Any]:
+    rules: dict[str, Any] = {"near_duplicate": None, **ALONE, **more}
+    ranking = Ranking(candidates=candidates, **rules)
+    return {"embed": embed, "dimensions": DIMENSIONS, "embedder": "random:1", "ranking": ranking}
+
+
+async def fill(facts: AsyncFacts, rng: random.Random, count: int) -> list[Fact]:
+    """Store random facts, of which some are of the past, of the future, or ended."""
+    new = []
+    for number in range(count):
+        start = NOW + timedelta(days=rng.randint(-400, 30))
+        end = start + timedelta(days=rng.randint(1, 300)) if rng.random() < 0.3 else None
+        new.append(
+            NewFact(
+                text=" ".join([*rng.choices(WORDS, k=rng.randint(1, 8)), f"n{number}"]),
+                kind=rng.choice(("fact", "wish", "exchange")),
+                conversation=rng.choice(("", "c1", "c2")),
+                sources=(f"t{rng.randint(0, 9)}",),
+                valid_from=start,
+                valid_to=end,
+            )
+        )
+    added = await facts.add_many("ada", new)
+    for one in rng.sample(added, count // 4):
+        await facts.end("ada", one.id, valid_to=NOW - timedelta(days=rng.randint(-20, 300)))
+    stored = list(await facts.list("ada", 1000, include_closed=True))
+    assert len(stored) == count
+    return stored
+
+
+def ask(rng: random.Random, stored: list[Fact]) -> Asked:
+    """Make a random question."""
+    known_at = None
+    if rng.random() < 0.4:
+        known_at = rng.choice(stored).created + timedelta(milliseconds=rng.randint(-5, 5))
+        closed = [fact.expired for fact in stored if fact.expired]
+        if rng.random() < 0.5 and closed:
+            known_at = rng.choice(closed) + timedelta(milliseconds=rng.randint(-2, 2))
+    return Asked(
+        text=" ".join(rng.choices(WORDS, k=rng.randint(1, 5))),
+        top_k=rng.choice((1, 3, 10, 100)),
+        as_of=NOW + timedelta(days=rng.randint(-400, 30)),
+        known_at=known_at,
+        kinds=rng.choice((None, ("fact",), ("wish", "exchange"))),
+        conversation=rng.choice(("", "", "c1")),
+        min_score=rng.choice((None, None, 0.0, 0.1)),
+        exclude=frozenset(rng.choice(((), ("t1", "t2"), (rng.choice(stored).id,)))),
+    )
+
+
+async def found(facts: AsyncFacts, asked: Asked) -> list[tuple[str, float]]:
+    hits = await facts.search(
+        "ada",
+        asked.text,
+        top_k=asked.top_k,
+        min_score=asked.min_score,
+        kinds=asked.kinds,
+        conversation=asked.conversation,
+        as_of=asked.as_of,
+        known_at=asked.known_at,
+        exclude=asked.exclude,
+    )
+    return [(hit.fact.id, hit.score) for hit in hits]
+
+
+def assert_alike(
+    got: list[tuple[str, float]], wanted: list[tuple[str, float]], within: float
+) -> None:
+    assert [id_ for id_, _ in got] == [id_ for id_, _ in wanted]
+    for (_, score), (_, other) in zip(got, wanted, strict=True):
+        assert score == pytest.approx(other, abs=within)
+
+
+@pytest.mark.one_setup
+@pytest.mark.parametrize("candidates", [200, 7])
+@pytest.mark.parametrize("seed", range(2))
+async def test_the_answer_is_that_of_plain_python(
+    new_facts: NewFacts, seed: int, candidates: int
+) -> None:
+    rng = random.Random(seed)
+    facts = new_facts(**options(candidates))
+    stored = await fill(facts, rng, 80)
+    for _ in range(25):
+        asked = ask(rng, stored)
+        wanted = search(stored, asked, embed, candidates)
+        assert_alike(await found(facts, asked), wanted, 1e-6)
+
+
+HALF: dict[str, Any] = {
+    "plain": Plain(dtype="float16"),
+    "vectorset": VectorSet(dtype="int8", m=8, ef_construction=50),
+    "search": Search(dtype="float16", algorithm="flat", block_size=64),
+}
+GRAPH: dict[str, Any] = {
+    "plain": Plain(),
+    "vectorset": VectorSet(exact=0, ef=300),
+    "search": Search(exact=0, ef=300),
+}
+
+
+@pytest.mark.one_setup
+async def test_shorter_numbers_are_a_little_less_exact(new_facts: NewFacts, engine: str) -> None:
+    rng = random.Random(7)
+    facts = new_facts(**options(200), engine=HALF[engine])
+    stored = await fill(facts, rng, 40)
+    for _ in range(10):
+        asked = ask(rng, stored)
+        wanted = dict(search(stored, asked, embed, 200))
+        got = await found(facts, asked)
+        both = [(id_, score) for id_, score in got if id_ in wanted]
+        assert len(both) >= len(wanted) * 0.9
+        for id_, score in both:
+            assert score == pytest.approx(wanted[id_], abs=1e-2)
+
+
+@pytest.mark.one_setup
+async def test_a_graph_finds_the_same_where_it_looks_at_enough(
+    new_facts: NewFacts, engine: str
+) -> None:
+    rng = random.Random(8)
+    facts = new_facts(**options(20), engine=GRAPH[engine])
+    stored = await fill(facts, rng, 200)
+    alike = 0
+    for _ in range(20):
+        asked = ask(rng, stored)
+        wanted = [id_ for id_, _ in search(stored, asked, embed, 20)]
+        alike += [id_ for id_, _ in await found(facts, asked)] == wanted
+    assert alike >= 19
+
+
+@pytest.mark.one_setup
+async def test_what_lies_there_is_consistent_after_all_that(
+    new_facts: NewFacts, server: Server
+) -> None:
+    facts = new_facts()
+    new = [NewFact(text=f"{a} {b}") for a in WORDS for b in WORDS if a < b]
+    added = await facts.add_many("ada", new)
+    rng = random.Random(9)
+    for one in rng.sample(added, 40):
+        await facts.end("ada", one.id)
+    for one in rng.sample(added, 40):
+        await facts.forget("ada", one.id)
+    look(server, facts, "ada")
