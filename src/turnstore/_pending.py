@@ -13,6 +13,7 @@ from ._history import Draft
 from ._leases import Hold
 from ._options import TurnOptions
 from ._place import Place
+from .context import SavedTurn
 from .errors import (
     ConflictError,
     ErasedError,
@@ -66,6 +67,7 @@ class Pending:
         self._injected = ""  # what is sent before it
         self._hold = None if options.lease is None else Hold(place.keys, options.lease)
         self._began = 0  # the number that the owner gave to this turn
+        self._written: list[Message] = []  # the turn as it was stored, all of its pieces
 
     @property
     def history(self) -> History:
@@ -206,7 +208,13 @@ class Pending:
         """Put before the history what the context knows, and leave out what it leaves out."""
         context, place = self._options.context, self._place
         prepared = yield from context.prepare(
-            history, plan.new, self._rules, place.counter, str(place.keys)
+            history,
+            plan.new,
+            self._rules,
+            place.counter,
+            str(place.keys),
+            conversation_id=place.identifier,
+            owner=place.owner,
         )
         self.meta = prepared.meta | self.meta
         summary = ""
@@ -259,9 +267,20 @@ class Pending:
             raise self._unsaved(error) from error
         if hold is not None:
             hold.over = True  # the append gave the lease back
+        yield from self._finish(self.saved)
+        return self.saved
+
+    def _finish(self, saved: Appended) -> Flow[None]:
+        """Do what is left to do when the turn was saved; nothing of it fails the turn."""
         if self._after is not None:
             yield from self._after
-        return self.saved
+        place, context = self._place, self._options.context
+        if context.after:
+            messages = [_json.plain(message) for message in self._written]
+            turn = SavedTurn(
+                place.identifier, place.owner, self.turn_id, messages, self._rules.name, saved
+            )
+            yield from context.finish(turn)
 
     def _unsaved(self, error: Exception) -> SaveError:
         if isinstance(error, ConflictError):
@@ -292,6 +311,7 @@ class Pending:
         if self._place.redacts:
             new = yield from self._place.redacted(new, self._rules)
             meta = yield from self._place.redacted_meta(meta)
+        self._written = [*(plan.continued or ()), *new]
         try:
             return (
                 yield from self._place.append_draft(
@@ -307,7 +327,7 @@ class Pending:
                 raise
         # Another turn came between a tool call and its result. Pieces of a turn stand side
         # by side, so the whole of it follows; its first piece stays, and is never sent.
-        draft = self._draft(plan.continued + new, meta)
+        draft = self._draft(self._written, meta)
         return (yield from self._place.append_draft(draft, lease=lease, began=self._began))
 
     def _draft(self, messages: list[Message], meta: dict[str, Any]) -> Draft:

@@ -137,15 +137,12 @@ class Home:
 
     def place(self, identifier: str, owner: str | None = None) -> Place:
         """Find the place of a conversation by its id, and its owner's where it has one."""
-        if owner is not None:
-            return self.owned_place(identifier, self.owner(owner))
         digest = _keys.conversation_digest(identifier, self._secret)
-        return Place(self, _keys.key_names(self._prefix, self._store, digest))
-
-    def owned_place(self, identifier: str, owner: OwnerKeys) -> Place:
-        """Find the place of a conversation among its owner's."""
-        digest = _keys.conversation_digest(identifier, self._secret)
-        return Place(self, owner.conversation(digest, _owners.listing_name(identifier)))
+        if owner is None:
+            keys = _keys.key_names(self._prefix, self._store, digest)
+            return Place(self, keys, identifier)
+        keys = self.owner(owner).conversation(digest, _owners.listing_name(identifier))
+        return Place(self, keys, identifier, owner)
 
     def owner(self, owner: str) -> OwnerKeys:
         """Find the keys of an owner."""
@@ -166,10 +163,14 @@ class Home:
 class Place:
     """The operations of one conversation, as flows."""
 
-    __slots__ = ("_home", "keys")
+    __slots__ = ("_home", "identifier", "keys", "owner")
 
-    def __init__(self, home: Home, keys: Keys) -> None:
+    def __init__(self, home: Home, keys: Keys, identifier: str = "", owner: str = "") -> None:
         self.keys = keys
+        self.identifier = identifier
+        """The id of the conversation; empty where only its digest is known."""
+        self.owner = owner
+        """The owner; empty where there is none, or only a digest is known."""
         self._home = home
 
     @property
@@ -249,7 +250,7 @@ class Place:
         if owner is not None and self._home.owner(owner) != mine:
             msg = "a conversation with an owner is forked for that owner alone"
             raise ValueError(msg)
-        return self._home.owned_place(identifier, mine)
+        return self._home.place(identifier, self.owner)
 
     def begun(self) -> Flow[int]:
         """Begin to write for its owner; 0 without a call where it has none."""

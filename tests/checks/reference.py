@@ -46,6 +46,8 @@ _CONTEXT = [
     "Retrieval",
     "Source",
     "Query",
+    "After",
+    "SavedTurn",
     "Rewrite",
     "Entities",
     "simple_entities",
@@ -76,6 +78,7 @@ INTEGRATIONS = {
 }
 # Public names among turnstore's own modules, and nobody else's.
 INTERNAL = {
+    "Context.finish",
     "Context.prepare",
     "History.elements",
     "History.has_pieces",

@@ -15,7 +15,8 @@ from tests.conformance.process import Asked
 from tests.conformance.views import heard, kept, stored, text_of
 from tests.servers.running import Clustered
 from turnstore import Window
-from turnstore.context import Context, Query
+from turnstore.context import Context, Query, SavedTurn
+from turnstore.testing import Reply
 
 if TYPE_CHECKING:
     from tests.conformance.driver import Driver
@@ -110,6 +111,20 @@ async def test_what_a_context_adds_is_sent_and_not_stored(
         assert str(driver.asked[-1]).count("opens at nine") == 1
     assert "at nine" not in str(await kept(chat))
     assert {len(turn) for turn in await stored(chat)} == {2}
+
+
+async def test_what_comes_after_a_save_is_given_each_turn_once(
+    driver: Driver, chat: AsyncConversation
+) -> None:
+    given: list[SavedTurn] = []
+    memory = driver.remember(chat, context=Context(after=[given.append]))
+    await driver.say(memory, "My name is Ada.")
+    assert "".join([piece async for piece in driver.stream(memory, "What is my name?")])
+    driver.script(Reply.error(400))
+    with pytest.raises(Exception, match="scripted error"):
+        await driver.say(memory, "Hello")
+    assert [turn.turn_id for turn in given] == [turn.id for turn in await chat.turns()]
+    assert [turn.messages for turn in given] == [turn.messages for turn in await chat.turns()]
 
 
 async def test_a_window_limits_what_is_sent(driver: Driver, chat: AsyncConversation) -> None:

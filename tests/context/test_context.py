@@ -69,7 +69,9 @@ def test_a_source_is_asked_about_what_is_new() -> None:
         Context(sources=[source], frame="<{texts}>"), history, [user("c"), user("d")]
     )
     assert prepared_ == (history, "<A fact.>", {}, None)
-    assert source.given == [Query("c\nd", [user("c"), user("d")], history, (), "key")]
+    assert source.given == [
+        Query("c\nd", [user("c"), user("d")], history, (), "key", turns=("id-1", "id-2"))
+    ]
 
 
 def test_a_source_gets_the_rewritten_question_and_the_entities() -> None:

@@ -1,5 +1,6 @@
 """What the model sees of a conversation: how much of it, and what goes before it."""
 
+from .after import After, SavedTurn
 from .context import Context
 from .entities import Entities, simple_entities
 from .processor import SUMMARY_HEADING, SUMMARY_PROMPT, Processor
@@ -14,6 +15,7 @@ __all__ = [
     "REWRITE_PROMPT",
     "SUMMARY_HEADING",
     "SUMMARY_PROMPT",
+    "After",
     "Boundary",
     "Context",
     "Entities",
@@ -21,6 +23,7 @@ __all__ = [
     "Query",
     "Retrieval",
     "Rewrite",
+    "SavedTurn",
     "Source",
     "Summary",
     "TokenCounter",

@@ -12,6 +12,7 @@ from turnstore.results import History, Turn
 from turnstore.window import Window
 
 from ._common import Asking, said
+from .after import After, SavedTurn, check_after, finish
 from .entities import Entities, tracked
 from .retrieval import FRAME, Query, Retrieval, Source, check_frame, recall
 from .rewrite import Rewrite, standalone
@@ -59,11 +60,13 @@ class Context:
         entities: Keeps track of names and terms, for the sources.
         sources: Functions that are asked for what they know, with the limits of a
             `Retrieval` or the usual ones.
+        after: Functions that are given each turn when it was saved, as a `SavedTurn`. The
+            caller of a plain call waits for them, as for the save.
         frame: What stands around the texts of the sources; `{texts}` is where they go.
 
     Attributes:
         counts: How often each part failed: `recall`, `rewrite`, `entities`, `topics`,
-            `on_boundary`, `summary`.
+            `on_boundary`, `summary`, `after`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -85,6 +88,7 @@ class Context:
     rewrite: Rewrite | None = None
     entities: Entities | None = None
     sources: Sequence[Source | Retrieval] = ()
+    after: Sequence[After] = ()
     frame: str = FRAME
     counts: Counter[str] = field(
         init=False, repr=False, compare=False, default_factory=Counter[str]
@@ -113,14 +117,18 @@ class Context:
             for source in self.sources
         )
         object.__setattr__(self, "_retrievals", retrievals)
+        check_after(self.after)
 
-    def prepare(
+    def prepare(  # noqa: PLR0913 - what a turn has
         self,
         history: History,
         new: Sequence[Message],
         rules: Format,
         counter: TokenCounter | None = None,
         conversation: str = "",
+        *,
+        conversation_id: str = "",
+        owner: str = "",
     ) -> Asking[Prepared]:
         """Find out what of a history is sent, and what is put before it; for turnstore itself.
 
@@ -130,6 +138,8 @@ class Context:
             rules: Their format.
             counter: What counts tokens, where something does.
             conversation: The key of the conversation.
+            conversation_id: Its id.
+            owner: Its owner; empty where it has none.
         """
         if self.topics is None and self.entities is None and not self._retrievals:
             return Prepared(history, "", {}, None)
@@ -151,11 +161,24 @@ class Context:
                 question, topic = _asked(topic[-1]), topic[:-1]
             if self.rewrite is not None:
                 question = yield from standalone(self.rewrite, question, topic, self.counts)
-            query = Query(question, list(new), shown, tuple(names), conversation)
+            query = Query(
+                question,
+                list(new),
+                shown,
+                tuple(names),
+                conversation,
+                conversation_id,
+                owner,
+                tuple(element.turn_id for element in shown.elements),
+            )
             injected = yield from recall(self._retrievals, query, counter, self.counts, self.frame)
         if self.topics is not None and self.topics.on_boundary is not None:
             boundary = None
         return Prepared(shown, injected, meta, boundary)
+
+    def finish(self, turn: SavedTurn) -> Asking[None]:
+        """Do what is to be done with a turn that was saved; for turnstore itself."""
+        return finish(self.after, turn, self.counts)
 
     def _topic(
         self, history: History, turns: list[Turn], question: str | None

@@ -42,6 +42,10 @@ class Query:
         entities: What the conversation is about, newest first; empty where the context
             has no `Entities`.
         conversation: The Redis key of the conversation, which says nothing about its id.
+        conversation_id: The id of the conversation.
+        owner: The owner of the conversation; empty where it has none.
+        turns: The ids of the turns in `history`, oldest first; of a turn that was saved in
+            several pieces, the id of each piece.
     """
 
     text: str
@@ -49,6 +53,9 @@ class Query:
     history: Sequence[Message] = ()
     entities: tuple[str, ...] = ()
     conversation: str = ""
+    conversation_id: str = ""
+    owner: str = ""
+    turns: tuple[str, ...] = ()
 
 
 class Source(Protocol):
