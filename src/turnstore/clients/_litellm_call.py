@@ -31,6 +31,9 @@ _FAILED: Final = frozenset(
     }
 )
 
+# What is no content of a message.
+_BESIDE: Final = ("role", "provider_specific_fields")
+
 
 class Call(_calling.Call):
     """One call.
@@ -96,7 +99,7 @@ class Call(_calling.Call):
             return self._chunks.response
         try:
             return ModelResponse(**reply)
-        except ValueError:  # of a shape that it does not know
+        except Exception:  # noqa: BLE001 - of a shape that it does not know
             return ModelResponse.model_construct(**reply)
 
     def _read_chat(self, reply: Json) -> Answer:
@@ -114,7 +117,7 @@ class Call(_calling.Call):
         if not unfit and reason in _FAILED:
             unfit = f"the finish reason is {word}"
         # Of a refusal that was streamed, LiteLLM passes nothing on.
-        if not unfit and not any(value for name, value in message.items() if name != "role"):
+        if not unfit and not any(value for name, value in message.items() if name not in _BESIDE):
             unfit = "the reply is empty"
         if not unfit and choice.get("finish_reason") == "length" and _is_cut(message):
             unfit = "the model was cut off while it thought"

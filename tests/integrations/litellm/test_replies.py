@@ -186,6 +186,7 @@ def test_which_replies_are_kept(
     [
         pytest.param(Reply("Once upon", finish="max_tokens"), True, id="cut text"),
         pytest.param(Reply("Once", finish="refusal"), False, id="refusal"),
+        pytest.param(Reply(""), False, id="empty"),
         pytest.param(
             Reply(fields={"content": [{**THOUGHTS[0], "signature": ""}]}, finish="max_tokens"),
             False,

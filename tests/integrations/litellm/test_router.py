@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from litellm.router import Router
 
-from tests.integrations.litellm.talking import CLAUDE, at, router, said, text, user
+from tests.integrations.litellm.talking import CLAUDE, Scripted, at, router, said, text, user
 from turnstore.testing import Reply
 
 if TYPE_CHECKING:
@@ -127,3 +127,25 @@ async def test_the_history_is_read_once_however_often_the_router_tries(
         "/v1/messages",
     ]
     assert {len(request.messages) for request in model.requests[1:]} == {3}
+
+
+@pytest.mark.parametrize("finish", ["", "stop"], ids=["cut short", "complete"])
+async def test_a_stream_that_another_deployment_goes_on_with(
+    achat: AsyncConversation, model: ModelServer, scripted: Scripted, finish: str
+) -> None:
+    """It opens at the first, which then has nothing to say but an error."""
+    scripted.finish = finish
+    plain = Router(
+        model_list=[
+            {"model_name": "first", "litellm_params": at(model)},
+            {"model_name": "second", "litellm_params": {"model": "scripted/m"}},
+        ],
+        num_retries=0,
+        fallbacks=[{"first": ["second"]}],
+        disable_cooldowns=True,
+    )
+    model.script(Reply(events=[{"error": {"message": "scripted", "code": 500}}]))
+    told: Any = achat.wrap(plain)
+    stream = await told.acompletion("first", [user("Hi")], stream=True)
+    assert text([chunk async for chunk in stream]) == "Hello you"
+    assert len(await achat.turns()) == bool(finish)
