@@ -112,7 +112,7 @@ class _Remembering(Client):
 
     @property
     def interactions(self) -> Any:
-        """None: Google keeps their history."""
+        """Not there: Google keeps their history."""
         raise AttributeError(_NO_INTERACTIONS)
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class _AsyncRemembering(AsyncClient):
 
     @property
     def interactions(self) -> Any:
-        """None: Google keeps their history."""
+        """Not there: Google keeps their history."""
         raise AttributeError(_NO_INTERACTIONS)
 
     async def aclose(self) -> None:

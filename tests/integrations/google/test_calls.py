@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.genai import Client, errors, types
 
 from tests.integrations.google.talking import ask, client_of, model_said, said, stream, user
-from turnstore import AsyncStore, SaveError, Store
+from turnstore import AsyncStore, Lease, SaveError, Store
 from turnstore.testing import ModelServer, Reply
 
 if TYPE_CHECKING:
@@ -134,6 +135,29 @@ async def test_one_load_and_one_save_also_when_the_sdk_tries_again(
     assert len(await chat.turns()) == 3
     await client.aio.aclose()
     client.close()
+
+
+PATIENT = Lease(ttl=timedelta(minutes=10), wait=timedelta(seconds=30))
+
+
+def test_a_stream_that_is_left_gives_its_lease_back(chat: Conversation, base: Client) -> None:
+    ada = chat.wrap(base, on_conflict="serialize", lease=PATIENT)
+    chunks: Any = ada.models.generate_content_stream(model="m", contents="Hello")
+    assert next(chunks).text
+    chunks.close()
+    ask(ada, "Again")  # it would wait in vain
+    assert [turn.messages[0] for turn in chat.turns()] == [user("Again")]
+
+
+async def test_an_async_stream_that_is_left_gives_its_lease_back(
+    async_chat: AsyncConversation, base: Client
+) -> None:
+    ada = async_chat.wrap(base, on_conflict="serialize", lease=PATIENT).aio
+    chunks: Any = await ada.models.generate_content_stream(model="m", contents="Hello")
+    assert (await anext(chunks)).text
+    await chunks.aclose()
+    await ada.models.generate_content(model="m", contents="Again")
+    assert [turn.messages[0] for turn in await async_chat.turns()] == [user("Again")]
 
 
 def test_other_endpoints_are_the_sdks_own(
