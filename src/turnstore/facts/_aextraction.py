@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from turnstore._calls import Flow
     from turnstore._place import Place
     from turnstore.aio.conversation import AsyncConversation
+    from turnstore.context import SavedTurn
 
     from .aio import AsyncFacts
 
@@ -177,22 +178,22 @@ class AsyncExtraction(BaseExtraction):
             raise first
         return done
 
-    async def __call__(self, conversation: AsyncConversation) -> bool:
-        """Note that a turn was saved, to be read in the background; for a context.
+    async def __call__(self, turn: SavedTurn) -> bool:
+        """Note that a turn was saved, to be read in the background; for `Context(after=…)`.
 
         Args:
-            conversation: The turn's.
+            turn: The turn.
 
         Returns:
-            False where too many wait already.
+            False where too many conversations wait already, or this was closed.
 
         Raises:
-            TypeError, ValueError: It is no conversation, or has no owner.
+            ValueError: The conversation has no owner.
 
         Cost:
             No I/O.
         """
-        place = self._place_of(conversation)
+        place = self._place_of_turn(turn)
         is_noted = self._runner.put(place)
         if not is_noted:
             self._dropped(place)

@@ -24,6 +24,8 @@ from ._prompts import EXTRACTION_PROMPT, PLACES
 from ._schedule import Trigger
 
 if TYPE_CHECKING:
+    from turnstore.context import SavedTurn
+
     from .aio import AsyncFacts
     from .facts import Facts
 
@@ -34,6 +36,7 @@ log = logging.getLogger("turnstore")
 BUSY_PAUSE, FAILED_PAUSE = 2.0, 30.0
 """Seconds until a conversation is looked at again, in the background."""
 
+_NO_OWNER = "facts are an owner's, and the conversation has none: store.conversation(id, owner=…)"
 _PAGE = 100
 _MOST_TURNS = 50
 
@@ -106,12 +109,13 @@ class BaseExtraction:
     def _place_of(self, conversation: object) -> Place:
         place = place_in(conversation)
         if place.keys.owner is None:
-            msg = (
-                "facts are an owner's, and the conversation has none: "
-                "store.conversation(id, owner=…)"
-            )
-            raise ValueError(msg)
+            raise ValueError(_NO_OWNER)
         return place
+
+    def _place_of_turn(self, turn: SavedTurn) -> Place:
+        if not turn.owner:
+            raise ValueError(_NO_OWNER)
+        return self._home.place(turn.conversation, turn.owner)
 
     def _missed(self, error: Exception, place: Place) -> float | None:
         """Count what went wrong in the background, and say when to look again."""

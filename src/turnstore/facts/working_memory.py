@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -30,9 +29,6 @@ DEFAULT_BLOCKS = (
 
 TITLE = "Your working memory of this user"
 """What stands above the blocks in what the model reads."""
-
-# The key of a conversation that has an owner: its digest stands behind that of the store.
-_OWNED = re.compile(r"\{[0-9a-f]{32}:([0-9a-f]{32})\}:[0-9a-f]{32}:turns$")
 
 
 class _Blocks(Retrieval):
@@ -77,14 +73,13 @@ class _Blocks(Retrieval):
         Raises:
             ValueError: It has no owner.
         """
-        found = _OWNED.search(query.conversation)
-        if found is None:
+        if not query.owner:
             msg = (
                 "the conversation has no owner, and a working memory is an owner's: "
                 "store.conversation(id, owner=…)"
             )
             raise ValueError(msg)
-        return read(self._base.ground.owner_of(found[1]), list(self.blocks))
+        return self._read(query.owner)
 
     def _change(self, owner: str, label: str, edit: Callable[[str], str]) -> Flow[str]:
         ttl_ms = self._base.settings.ttl_ms

@@ -14,6 +14,8 @@ import pytest
 from tests.facts.meaning.kit import new
 from tests.servers.facade import inner
 from tests.waiting import wait_until_async
+from turnstore import Appended
+from turnstore.context import Context, SavedTurn
 from turnstore.errors import TurnstoreError
 from turnstore.facts._schedule import Pending
 
@@ -28,8 +30,11 @@ HOUR = timedelta(hours=1)
 
 
 async def note(extraction: AsyncExtraction, chat: Any) -> bool:
-    """Tell an extraction that a turn was saved."""
-    return await extraction.__call__(inner(chat))
+    """Tell an extraction that a turn was saved, as a context does."""
+    place = inner(chat)._place
+    done = Appended("1-t1", duplicate=False, turns=1, messages=1, tokens=0, dropped=0)
+    turn = SavedTurn(place.identifier, place.owner, "t1", [], "openai.chat", done)
+    return await extraction.__call__(turn)
 
 
 def quiet(_: str) -> str:
@@ -46,6 +51,27 @@ async def test_a_turn_is_read_in_the_background_when_enough_wait(kit: Kit) -> No
         await wait_until_async(lambda: extraction.counts["extracted"])
         assert await kit.texts() == ["Ada sails."]
         assert extraction.counts == {"extracted": 1}
+
+
+async def test_a_context_tells_it_of_each_turn(kit: Kit) -> None:
+    async with kit.extraction(every=2, idle=HOUR) as extraction:
+        context = Context(after=[inner(extraction)])
+        kit.model.answers = [[new("Ada sails.", 1, 2)]]
+        for _ in range(2):
+            async with kit.chat.turn("I sail.", context=context) as turn:
+                turn.reply("Nice.")
+        await wait_until_async(lambda: extraction.counts["extracted"])
+        assert await kit.texts() == ["Ada sails."]
+        assert context.counts == {}
+
+
+async def test_a_turn_of_nobody_is_told_in_vain(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
+    async with kit.extraction(every=1) as extraction:
+        context = Context(after=[inner(extraction)])
+        async with kit.store.conversation("c1").turn("I sail.", context=context) as turn:
+            turn.reply("Nice.")
+        assert "the conversation has none" in caplog.text
+        assert context.counts == {"after": 1}
 
 
 async def test_turns_of_other_processes_count_too(kit: Kit) -> None:
