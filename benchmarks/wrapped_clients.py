@@ -9,6 +9,7 @@ that one which is not installed is left out; the model server answers it at `url
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -190,4 +191,36 @@ class Google(Client):
         self.client.close()
 
 
-CLIENTS: tuple[type[Client], ...] = (OpenAI, Anthropic, Google)
+class LiteLLM(OpenAI):
+    """The functions of the `litellm` package, before the `openai` package."""
+
+    name = "litellm"
+
+    def make(self) -> Any:
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks the network
+        import litellm  # noqa: PLC0415 (an extra)
+
+        self._kept: Any = litellm.in_memory_llm_clients_cache
+        return litellm.completion if self.kind == "sync" else litellm.acompletion
+
+    def call(self, client: Any, messages: list[Message], *, stream: bool, past: bool) -> Any:
+        more: dict[str, Any] = {"api_base": f"{self.url}/v1", "api_key": "none", "stream": stream}
+        if past:
+            messages, more["extra_body"] = [], {"messages": messages}
+        return client(model=f"openai/{MODEL}", messages=messages, max_retries=0, **more)
+
+    def close(self) -> Any:
+        clients = [one for one in self._kept.cache_dict.values() if hasattr(one, "close")]
+        self._kept.flush_cache()
+        return self._aclose(clients) if self.kind == "async" else self._close(clients)
+
+    def _close(self, clients: list[Any]) -> None:
+        for client in clients:
+            client.close()
+
+    async def _aclose(self, clients: list[Any]) -> None:
+        for client in clients:
+            await client.close()
+
+
+CLIENTS: tuple[type[Client], ...] = (OpenAI, Anthropic, Google, LiteLLM)
