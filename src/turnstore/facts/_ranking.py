@@ -140,6 +140,8 @@ class Candidate(NamedTuple):
         asks: Whether it ends with a question.
         before: The id of the fact that was stored before it; empty where there is none.
         after: The id of the one that was stored after it.
+        least: The least similarity with which it is kept; None keeps it. Its neighbours
+            gain of it all the same.
     """
 
     id: str
@@ -155,6 +157,7 @@ class Candidate(NamedTuple):
     asks: bool = False
     before: str = ""
     after: str = ""
+    least: float | None = None
 
     @property
     def heard_ms(self) -> int:
@@ -179,12 +182,11 @@ class Ranked(NamedTuple):
     lexical: float
 
 
-def rank(  # noqa: PLR0913 - what an order depends on
+def rank(
     candidates: Iterable[Candidate],
     ranking: Ranking,
     now_ms: int,
     top_k: int,
-    min_score: float | None = None,
     *,
     query: str = "",
 ) -> list[Ranked]:
@@ -195,7 +197,6 @@ def rank(  # noqa: PLR0913 - what an order depends on
         ranking: The rule.
         now_ms: The time by which facts fade, and "yesterday" is told.
         top_k: At most so many.
-        min_score: The least cosine similarity of a fact that is kept; None keeps all.
         query: The question, for the dates in it.
     """
     pool = {one.id: one for one in candidates}
@@ -210,7 +211,7 @@ def rank(  # noqa: PLR0913 - what an order depends on
             one,
         )
         for id_, one in pool.items()
-        if min_score is None or one.cosine >= min_score
+        if one.least is None or one.cosine >= one.least
     ]
     scored.sort(key=lambda entry: entry[:2])
     return _distinct(scored, ranking.near_duplicate, top_k)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,8 @@ class Question(NamedTuple):
         as_of: What is true at this time; None is now.
         known_at: By what was known at this time; None is now.
         exclude: The ids of facts, and of turns, whose facts are left out.
+        passed: Conversations and ids of turns in them, whose facts are left out.
+        least: The least similarity for facts of some kinds, in place of `min_score`.
     """
 
     text: str
@@ -50,6 +53,8 @@ class Question(NamedTuple):
     as_of: datetime | None
     known_at: datetime | None
     exclude: frozenset[str]
+    passed: frozenset[tuple[str, str]] = frozenset()
+    least: Mapping[str, float | None] = MappingProxyType({})
 
 
 class _Looked(NamedTuple):
@@ -143,7 +148,7 @@ class _Finder:
         self._as_of = question.as_of or moment(looked.now_ms)
         self._digest = digest
         # Those that are left out must not take the place of others.
-        self._most = ranking.candidates + len(question.exclude)
+        self._most = ranking.candidates + len(question.exclude) + len(question.passed)
         self._looks_around = bool(ranking.neighbours or ranking.answers)
 
     def hits(self) -> Flow[list[Hit]]:
@@ -157,9 +162,7 @@ class _Finder:
             more = yield from self._read(wanted, {})
             pool += self._pool(more)
             found.update(more)
-        ranked = rank(
-            pool, self._ranking, now_ms, question.top_k, self._least(), query=question.text
-        )
+        ranked = rank(pool, self._ranking, now_ms, question.top_k, query=question.text)
         return [
             Hit(found[one.id].row.record.fact, one.score, one.cosine, one.lexical) for one in ranked
         ]
@@ -245,33 +248,38 @@ class _Finder:
             and (not self._digest or record.digest == self._digest)
             and fact.id not in question.exclude
             and question.exclude.isdisjoint(fact.sources)
+            and not any((fact.conversation, one) in question.passed for one in fact.sources)
         )
 
     def _pool(self, found: dict[str, _Found]) -> list[Candidate]:
         """Give the candidates; similarities are computed here, for all engines alike."""
-        query = _exact(self._vector)
-        return [
-            Candidate(
-                id=id_,
-                cosine=0.0 if vector is None else float(_exact(vector) @ query),
-                lexical=self._lexical.get(id_, 0.0),
-                created_ms=stamp(row.record.fact.created),
-                used_ms=row.used_ms,
-                pinned=row.record.fact.pinned,
-                conversation=row.record.fact.conversation,
-                vector=vector,
-                observed_ms=stamp(row.record.fact.observed),
-                from_ms=stamp(row.record.fact.valid_from),
-                asks=asks(row.record.fact.text),
-                before=row.before,
-                after=row.after,
+        cosines = _cosines([vector for _, vector in found.values()], self._vector)
+        pool: list[Candidate] = []
+        for (id_, (row, vector)), cosine in zip(found.items(), cosines, strict=True):
+            fact = row.record.fact
+            pool.append(
+                Candidate(
+                    id=id_,
+                    cosine=cosine,
+                    lexical=self._lexical.get(id_, 0.0),
+                    created_ms=stamp(fact.created),
+                    used_ms=row.used_ms,
+                    pinned=fact.pinned,
+                    conversation=fact.conversation,
+                    vector=vector,
+                    observed_ms=stamp(fact.observed),
+                    from_ms=stamp(fact.valid_from),
+                    asks=asks(fact.text),
+                    before=row.before,
+                    after=row.after,
+                    least=self._least(fact.kind),
+                )
             )
-            for id_, (row, vector) in found.items()
-        ]
+        return pool
 
-    def _least(self) -> float | None:
-        """Give the least similarity, where the engine answers similarities."""
-        least = self._question.min_score
+    def _least(self, kind: str) -> float | None:
+        """Give the least similarity of a kind, where the engine answers similarities."""
+        least = self._question.least.get(kind, self._question.min_score)
         if least is None or self._backend.engine.scored:
             return least
         self._base.warn_once(
@@ -340,9 +348,18 @@ def _touch(base: Base, place: OwnerPlace, ids: Sequence[str], now_ms: int) -> Fl
         base.warn_once("touch", "which facts were found could not be noted: %s", error)
 
 
-def _exact(vector: Vector) -> Any:
-    wide = np.asarray(vector, dtype=np.float64)
-    return wide / np.linalg.norm(wide)
+def _cosines(vectors: Sequence[Vector | None], query: Vector) -> list[float]:
+    """Compute the similarities of vectors with one; 0 for those that are not there."""
+    known = [at for at, vector in enumerate(vectors) if vector is not None]
+    cosines = [0.0] * len(vectors)
+    if known:
+        matrix = np.array([vectors[at] for at in known], dtype=np.float64)
+        wide = np.asarray(query, dtype=np.float64)
+        lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(wide)
+        # Row by row: what is computed for one vector must not depend on the others.
+        for at, cosine in zip(known, np.einsum("ij,j->i", matrix, wide) / lengths, strict=True):
+            cosines[at] = float(cosine)
+    return cosines
 
 
 def _read_looked(reply: list[Any]) -> _Looked:

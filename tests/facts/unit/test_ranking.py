@@ -39,8 +39,9 @@ def test_equals_stand_in_the_order_of_their_ids_and_noise_does_not_part_them() -
 
 
 def test_a_least_similarity_holds_for_what_was_found_by_words_too() -> None:
-    pool = [candidate("a", 0.7), candidate("b", 0.69, 9.0)]
-    assert order(pool, Ranking(), min_score=0.7) == "a"
+    pool = [candidate("a", 0.7, least=0.7), candidate("b", 0.69, 9.0, least=0.7)]
+    assert order(pool, Ranking()) == "a"
+    assert order([pool[0], pool[1]._replace(least=0.6)], Ranking()) == "ba"
 
 
 def test_of_near_duplicates_the_best_stays() -> None:
