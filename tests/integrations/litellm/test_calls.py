@@ -228,3 +228,19 @@ def test_an_answer_that_cannot_be_saved_is_not_lost(
         list(told(**at(model), **{field: [user("Hello")]}, stream=stream))
     assert type(caught.value.reply).__module__.startswith("litellm.types")
     assert "Hello" in str(caught.value.reply)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [5, [5], [None], [{"content": "nobody says this"}], [user(float("nan"))], [user({1, 2})]],
+    ids=repr,
+)
+def test_what_is_no_message_is_refused_before_anything_is_asked(
+    chat: Conversation, model: ModelServer, messages: Any
+) -> None:
+    with pytest.raises((TypeError, ValueError), match="message"):
+        chat.wrap(litellm.completion)(**at(model), messages=messages)
+    with pytest.raises((TypeError, ValueError), match=r"message|item"):
+        chat.wrap(litellm.responses)(**at(model), input=messages)
+    assert model.requests == []
+    assert chat.read() == []
