@@ -145,9 +145,12 @@ def facts_page() -> str:
     lines += ["Imported from `turnstore.facts`. Classes whose names begin with `Async` have the "]
     lines[-1] += "same names and signatures as those without, and are awaited. What lies in Redis: "
     lines[-1] += "[keys and scripts of facts](facts-keys-and-scripts.md)."
+    texts = [f"`{name}`" for name in facts.__all__ if name.isupper()]
+    if texts:
+        lines[-1] += f" Default texts are {', '.join(texts)}."
     for name in facts.__all__:
         thing = getattr(facts, name)
-        if not name.startswith("Async"):
+        if not (name.startswith("Async") or name.isupper()):
             lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
     return "\n".join(lines).rstrip("\n") + "\n"
 
