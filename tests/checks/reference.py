@@ -16,7 +16,7 @@ from typing import Any
 
 import turnstore
 from turnstore import _element, _keys, _scripts, cli, context, errors, facts, server, testing
-from turnstore.facts import _owner, _record
+from turnstore.facts import _owner, _record, working_memory
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "reference"
@@ -294,12 +294,15 @@ def _attributes(thing: type) -> list[str]:
 
 # What a user makes; the others are answered.
 _CONSTRUCTED = {
+    "Block",
     "Context",
     "Decay",
     "EmbeddedServer",
     "Entities",
+    "Extraction",
     "Facts",
     "Lease",
+    "MemoryTools",
     "ModelServer",
     "NewFact",
     "Plain",
@@ -316,6 +319,7 @@ _CONSTRUCTED = {
     "Topics",
     "VectorSet",
     "Window",
+    "WorkingMemory",
 }
 
 
@@ -349,8 +353,9 @@ def _signature(thing: Any, name: str) -> list[str]:
 def _default(value: Any) -> str:
     if inspect.isfunction(value):
         return "…" if value.__name__.startswith("_") else value.__name__
-    for name in context.__all__:  # a text that has a name is shown by it
-        if isinstance(value, str) and getattr(context, name) == value:
+    named = {**vars(context), **vars(facts), **vars(working_memory)}
+    for name, text in named.items():  # what has a name is shown by it
+        if name.isupper() and isinstance(text, str | tuple) and text == value:
             return name
     return "…" if "factory" in repr(value) else repr(value).replace("datetime.", "")
 

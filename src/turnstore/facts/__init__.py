@@ -12,6 +12,7 @@ from ._letters import DeadLetter
 from ._migration import Migration
 from ._model import Added, Fact, FactPage, Health, Hit, NewFact
 from ._operations import Operation, Undone
+from ._prompts import EXTRACTION_PROMPT
 from ._ranking import Decay, Ranking
 from ._retention import Retention
 from .aio import AsyncFacts
@@ -22,6 +23,7 @@ from .tools import AsyncMemoryTools, MemoryTools
 from .working_memory import AsyncWorkingMemory, Block, WorkingMemory
 
 __all__ = [
+    "EXTRACTION_PROMPT",
     "Added",
     "AsyncExtraction",
     "AsyncFacts",

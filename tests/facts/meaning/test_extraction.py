@@ -152,7 +152,7 @@ async def test_a_change_closes_the_old_fact_and_keeps_it(kit: Kit) -> None:
     assert (paris.superseded_by, paris.expired) == (rome.id, rome.created)
 
     async def where(**when: Any) -> list[str]:
-        hits = await kit.facts.search("ada", "Where does Ada live?", **when)
+        hits = await kit.facts.search("ada", "Where does Ada live?", min_score=None, **when)
         return [hit.fact.text for hit in hits]
 
     before = paris.expired - timedelta(milliseconds=1)
@@ -188,10 +188,10 @@ async def test_a_change_to_come_leaves_the_old_fact_true_until_then(kit: Kit) ->
     answer = news("supersedes", 0, "Ada lives in Rome.", slot="home", **{"from": "2090"})
     kit.model.answers = [[answer]]
     await kit.extraction().extract(kit.chat)
-    hits = await kit.facts.search("ada", "Where does Ada live?")
+    hits = await kit.facts.search("ada", "Where does Ada live?", min_score=None)
     assert [hit.fact.text for hit in hits] == ["Ada lives in Paris."]
     then = datetime(2091, 1, 1, tzinfo=UTC)
-    hits = await kit.facts.search("ada", "Where does Ada live?", as_of=then)
+    hits = await kit.facts.search("ada", "Where does Ada live?", min_score=None, as_of=then)
     assert [hit.fact.text for hit in hits] == ["Ada lives in Rome."]
 
 

@@ -68,7 +68,7 @@ async def test_an_undo_leaves_all_as_it_was_before(kit: Kit) -> None:
     assert after == before
     log = await kit.extraction().operations("ada")
     assert [(one.name, one.undone) for one in log] == [("undo", False), ("extract", True)]
-    hits = await kit.facts.search("ada", "Where does Ada live?", top_k=1)
+    hits = await kit.facts.search("ada", "Where does Ada live?", min_score=None, top_k=1)
     assert [hit.fact.text for hit in hits] == ["Ada lives in Paris."]
 
 
