@@ -116,7 +116,7 @@ class EventFolding:
     def __init__(self) -> None:
         self.response: object = None
         self._folding = ResponseFolding()
-        self._word = ""
+        self._word: str | None = None
 
     def take(self, event: Any, stream: object) -> None:
         """Take the next event, as an object; `stream` is where it came from."""
@@ -125,8 +125,8 @@ class EventFolding:
             self.response = response
         if response is not None or hasattr(event, "item") or event.type == "error":
             self.add(_json.plain(event))
-        if self._folding.complete and not self._word:
-            self._word = finish_reason(stream) or ""
+        if self._folding.complete and self._word is None:
+            self._word = finish_reason(stream)
 
     def add(self, event: Mapping[str, Any], /) -> None:
         """Take the next event, as JSON."""
@@ -135,7 +135,7 @@ class EventFolding:
     @property
     def complete(self) -> bool:
         """Whether the response was completed, and not by LiteLLM alone."""
-        return self._folding.complete and bool(self._word)
+        return self._folding.complete and self._word is not None
 
     def reply(self) -> Json:
         """The whole response."""
@@ -146,8 +146,8 @@ def finish_reason(stream: object) -> str | None:
     """Give the provider's own finish reason, in a stream to which LiteLLM gave one.
 
     Returns:
-        None if it is LiteLLM's alone; "completed" where no chat stream is below, and what is
-        passed on is what the provider said.
+        None if it is LiteLLM's alone; an empty text where no chat stream is to be found below, as
+        below a response whose provider has responses of its own.
     """
     chats = 0
     for one in _below(stream):
@@ -156,7 +156,7 @@ def finish_reason(stream: object) -> str | None:
             reason = one.received_finish_reason or one.intermittent_finish_reason
             if reason or getattr(one, "is_mock", False):  # LiteLLM's own, which are whole
                 return str(reason or "stop")
-    return None if chats else "completed"
+    return None if chats else ""
 
 
 def _below(stream: object) -> Iterator[object]:
@@ -177,5 +177,5 @@ def _held(one: object) -> list[object]:
     elif isinstance(one, AsyncGeneratorType):
         frame = one.ag_frame
     else:
-        return list(vars(one).values())
+        return list(getattr(one, "__dict__", {}).values())
     return [] if frame is None else list(frame.f_locals.values())

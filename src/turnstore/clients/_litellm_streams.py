@@ -36,7 +36,12 @@ def async_remembered(
 
 
 def _twin(stream: Any, remembering: type) -> Any:
-    """Give an object of the stream's class that has the stream's attributes, for good."""
+    """Give an object of the stream's class that has the stream's attributes, for good.
+
+    A generator, as a decorator makes of a stream, has no attributes: it is only read.
+    """
+    if not hasattr(stream, "__dict__"):
+        return remembering()
     kind: type = type(stream)
     # The Router makes a class for each of its streams, which nobody else should keep.
     derive = _derived.__wrapped__ if "<locals>" in kind.__qualname__ else _derived

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from contextlib import closing, suppress
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import litellm
@@ -109,6 +110,67 @@ def test_it_is_still_a_stream_of_its_class(chat: Conversation, model: ModelServe
     assert BaseResponsesAPIStreamingIterator in type(events).__mro__
     assert last(list(events)[-1]) == "response.completed"
     assert len(chat.turns()) == 2
+
+
+def passed_on(function: Any) -> Any:
+    """A decorator that streams through a generator of its own."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        stream = function(*args, **kwargs)
+        return (chunk for chunk in stream)
+
+    return call
+
+
+def passed_on_async(function: Any) -> Any:
+    """The same for an async function."""
+
+    @wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        stream = await function(*args, **kwargs)
+        return (chunk async for chunk in stream)
+
+    return call
+
+
+def mapped(function: Any) -> Any:
+    """A decorator after which nobody can tell what is below its stream."""
+    return wraps(function)(lambda *args, **kwargs: map(str, function(*args, **kwargs)))
+
+
+@pytest.mark.parametrize("finish", ["", "stop"], ids=["cut short", "complete"])
+def test_a_decorator_may_pass_a_stream_on(
+    chat: Conversation, scripted: Scripted, finish: str
+) -> None:
+    scripted.finish = finish
+    told: Any = chat.wrap(passed_on(litellm.completion))
+    with closing(told(**HERE, **calls("completion"))) as stream:
+        next(stream)
+    assert chat.read() == []
+    assert text(list(told(**HERE, **calls("completion")))) == "Hello you"
+    assert len(chat.turns()) == bool(finish)
+
+
+@pytest.mark.parametrize("finish", ["", "stop"], ids=["cut short", "complete"])
+async def test_so_may_an_async_one(
+    achat: AsyncConversation, scripted: Scripted, finish: str
+) -> None:
+    scripted.finish = finish
+    told: Any = achat.wrap(passed_on_async(litellm.acompletion))
+    stream = await told(**HERE, **calls("acompletion"))
+    assert text([chunk async for chunk in stream]) == "Hello you"
+    assert len(await achat.turns()) == bool(finish)
+
+
+def test_where_nobody_can_tell_what_the_provider_said_nothing_is_saved(
+    chat: Conversation, scripted: Scripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    scripted.finish = "stop"
+    ask: Any = chat.wrap(mapped(litellm.completion))
+    assert len(list(ask(**HERE, **calls("completion")))) > 2
+    assert chat.read() == []
+    assert "not saved" in caplog.text
 
 
 @pytest.mark.parametrize("how", ["close", "with", "aclose"])
