@@ -11,7 +11,7 @@ KEYS
 
 ARGV
   1  began         int   as from facts_begin  what was erased since, is refused
-  2  fence         text  a lease              demanded
+  2  fence         text  a lease, or empty    demanded
   3  ttl_ms        int   >= 0                 time to live; 0 keeps forever
   4  conversation  text  a digest             which conversation
   5  expected      text  a cursor, or empty   where its cursor stands; demanded

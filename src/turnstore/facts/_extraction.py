@@ -110,6 +110,10 @@ class BaseExtraction:
         place = place_in(conversation)
         if place.keys.owner is None:
             raise ValueError(_NO_OWNER)
+        ours = self._base.ground.owner_in(str(place.keys.owner).encode())
+        if ours.owner_keys != place.keys.owner:
+            msg = "the conversation is one of another store than these facts"
+            raise ValueError(msg)
         return place
 
     def _place_of_turn(self, turn: SavedTurn) -> Place:

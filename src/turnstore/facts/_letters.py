@@ -69,7 +69,7 @@ class Reader(NamedTuple):
         place: The owner's.
         conversation: The digest of the conversation.
         began: What it began with.
-        fence: The lease that it holds.
+        fence: The lease that it holds; empty where it needs none.
         ttl_ms: The time to live in milliseconds; 0 keeps it.
     """
 

@@ -7,6 +7,7 @@ there may be something to read: Redis knows what was read, so that nothing is lo
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -75,21 +76,33 @@ class Runner:
 
     def _run(self) -> None:
         while True:
-            with self._changed:
-                place, seconds = self._pending.take(time.monotonic())
-                while place is None:
-                    if seconds is None:
+            place = self._next()
+            if place is None:
+                return
+            again: float | None = None
+            try:
+                again = self._work(place)
+            finally:
+                with self._changed:
+                    self._is_working = False
+                    if again is not None and not self._is_closed:
+                        self._pending.put(place, time.monotonic() + again)
+                    if sys.exc_info()[0] is not None:  # SystemExit; the next one has a new thread
                         self._thread = None
-                        return
-                    self._changed.wait(seconds)
-                    place, seconds = self._pending.take(time.monotonic())
-                self._is_working = True
-            again = self._work(place)
-            with self._changed:
-                self._is_working = False
-                if again is not None and not self._is_closed:
-                    self._pending.put(place, time.monotonic() + again)
-                self._changed.notify_all()
+                    self._changed.notify_all()
+
+    def _next(self) -> Place | None:
+        """Wait for the next conversation whose time has come; None where none waits."""
+        with self._changed:
+            while True:
+                place, seconds = self._pending.take(time.monotonic())
+                if place is not None:
+                    self._is_working = True
+                    return place
+                if seconds is None:
+                    self._thread = None
+                    return None
+                self._changed.wait(seconds)
 
 
 class AsyncRunner:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnstore import _history
 from turnstore._calls import Flow
 
-from ._cursors import read_cursor
+from ._cursors import START, read_cursor
+from ._letters import KEEP, Reader, note
 
 if TYPE_CHECKING:
     from turnstore._place import Place
@@ -39,7 +40,10 @@ class Trigger:
 
 
 def due(base: Base, place: Place, trigger: Trigger, now: float) -> Flow[float | None]:
-    """Say in how many seconds a conversation is to be read; None where nothing follows: two calls.
+    """Say in how many seconds a conversation is to be read; None where nothing follows.
+
+    Two calls, and two more the first time: then it gets a cursor, by which one can see from
+    outside that its turns wait.
 
     Args:
         base: The facts.
@@ -48,7 +52,11 @@ def due(base: Base, place: Place, trigger: Trigger, now: float) -> Flow[float | 
         now: Seconds since 1970.
     """
     owner = base.ground.owner_in(str(place.keys.owner).encode())
-    _, cursor = yield from read_cursor(owner, place.keys.member)
+    stands, cursor = yield from read_cursor(owner, place.keys.member)
+    if not stands:
+        began = yield from base.begin(owner, (), "extract")
+        reader = Reader(owner, place.keys.member, began, "", base.settings.ttl_ms)
+        yield from note(reader, stands, START, KEEP)
     found: _history.Found = yield _history.page_call(place.keys, 0, 1, "extract")
     newest = found.elements[-1] if found.elements else None
     if newest is None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import threading
@@ -13,11 +14,13 @@ import pytest
 
 from tests.facts.meaning.kit import new
 from tests.servers.facade import inner
-from tests.waiting import wait_until_async
+from tests.waiting import wait_until, wait_until_async
 from turnstore import Appended
 from turnstore.context import Context, SavedTurn
 from turnstore.errors import TurnstoreError
-from turnstore.facts._schedule import Pending
+from turnstore.facts._cursors import read_cursor
+from turnstore.facts._runners import Runner
+from turnstore.facts._schedule import Pending, Trigger, due
 
 if TYPE_CHECKING:
     from tests.facts.meaning.kit import Kit
@@ -234,6 +237,70 @@ async def test_it_ends_when_nothing_waits_and_begins_again(kit: Kit) -> None:
             await note(extraction, kit.chat)
             await wait_until_async(partial(extraction.counts.__ge__, Counter(extracted=number)))
             await wait_until_async(is_over)
+
+
+async def test_turns_that_wait_are_seen_from_outside_before_they_are_read(kit: Kit) -> None:
+    async with kit.extraction(every=100, idle=HOUR) as extraction:
+        await kit.say("I sail.", "I bake.")
+        assert (await kit.facts.health("ada")).lag == 0  # nobody is to read them
+        await note(extraction, kit.chat)
+        lags: list[int] = []
+
+        async def lag() -> bool:
+            lags.append((await kit.facts.health("ada")).lag)
+            return lags[-1] == 2
+
+        for _ in range(1000):
+            if await lag():
+                break
+            await asyncio.sleep(0.01)
+        assert lags[-1] == 2
+
+
+async def test_after_each_failure_it_is_tried_again_later(kit: Kit) -> None:
+    await kit.say("I sail.")
+    facts = inner(kit.facts)
+    owner = facts._base.ground.owner("ada")
+    place = inner(kit.chat)._place
+    trigger = Trigger(every=1, idle=0)
+
+    async def run(flow: Any) -> Any:
+        given = facts._run(flow)
+        return await given if asyncio.iscoroutine(given) else given
+
+    tried = 0.0
+    for expected in (30, 60, 120):
+        kit.model.answers = [ConnectionError("down")]
+        with pytest.raises(ConnectionError):
+            await kit.extraction().extract(kit.chat)
+        _, cursor = await run(read_cursor(owner, place.keys.member))
+        tried = cursor.tried_ms / 1000
+        assert await run(due(facts._base, place, trigger, tried)) == expected
+        assert await run(due(facts._base, place, trigger, tried + expected - 1)) == pytest.approx(1)
+        assert await run(due(facts._base, place, trigger, tried + expected + 1)) == 0
+    kit.model.answers = [[]]
+    await kit.extraction().extract(kit.chat)
+    assert await run(due(facts._base, place, trigger, tried)) is None
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_is_ended_from_within_does_not_stop_the_others() -> None:
+    seen: list[str] = []
+    ended = threading.Event()
+
+    def work(place: Place) -> None:
+        seen.append(str(place.keys))
+        if str(place.keys) == "a":
+            ended.set()
+            raise SystemExit
+
+    runner = Runner(work, 10)
+    assert runner.put(place("a"))
+    assert ended.wait(30)
+    wait_until(lambda: runner.take_all(30) == [])
+    assert runner.put(place("b"))
+    wait_until(lambda: seen == ["a", "b"])
+    assert runner.close(30) == 0
 
 
 # The queue alone

@@ -318,10 +318,15 @@ async def test_exchanges_are_no_candidates(kit: Kit) -> None:
     assert kit.model.seen.startswith("(nothing)\n")
 
 
-async def test_a_conversation_without_an_owner_is_refused_before_anything_is_sent(kit: Kit) -> None:
+async def test_a_conversation_of_nobody_is_refused_before_anything_is_sent(
+    kit: Kit, new_store: NewStore
+) -> None:
     chat = kit.store.conversation("c1")
     with pytest.raises(ValueError, match="owner"):
         await kit.extraction().extract(chat)
+    other = new_store(name="another").conversation("c1", owner="ada")
+    with pytest.raises(ValueError, match="another store"):
+        await kit.extraction().extract(other)
     with pytest.raises(TypeError, match="conversation"):
         await kit.extraction().extract("c1")  # type: ignore[arg-type]  # as said
     for owner in ("", None, 7):

@@ -11,6 +11,7 @@ from tests.unit.test_parity import members, names, plain, signature
 from turnstore import facts
 
 PAIRS = [
+    (facts.Exchanges, facts.AsyncExchanges),
     (facts.Extraction, facts.AsyncExtraction),
     (facts.WorkingMemory, facts.AsyncWorkingMemory),
     (facts.MemoryTools, facts.AsyncMemoryTools),
@@ -33,5 +34,6 @@ def test_names_signatures_and_texts_are_equal(sync: type[Any], asyncio_: type[An
 @pytest.mark.parametrize("sync, asyncio_", PAIRS, ids=IDS)
 def test_what_waits_is_awaited(sync: type[Any], asyncio_: type[Any]) -> None:
     own = {name for name, member in vars(sync).items() if inspect.isfunction(member)}
-    for name in own - {"__init__", "__enter__", "__exit__"}:
+    private = {name for name in own if name.startswith("_") and not name.endswith("__")}
+    for name in own - private - {"__init__", "__enter__", "__exit__"}:
         assert inspect.iscoroutinefunction(getattr(asyncio_, name)), name
