@@ -89,7 +89,7 @@ class Message(BaseModel):
     """What a browser sends: the text, and a key of its own that it repeats with each attempt."""
 
     text: str = Field(min_length=1, max_length=8000)
-    key: str = Field(pattern=r"^[\w-]{16,64}$")
+    key: str = Field(pattern="^[A-Za-z0-9_-]{16,64}$")
 
 
 @app.get("/")

@@ -107,8 +107,14 @@ FORM = "text/plain"  # a form on another site can send this, and no JSON
 
 @pytest.mark.parametrize(
     "text, key, kind",
-    [("", KEY, JSON), ("Hi", "short", JSON), ("half a \ud83d", KEY, JSON), ("Hi", KEY, FORM)],
-    ids=["no-text", "short-key", "surrogate", "no-json"],
+    [
+        ("", KEY, JSON),
+        ("Hi", "short", JSON),
+        ("Hi", "é" * 16, JSON),
+        ("half a \ud83d", KEY, JSON),
+        ("Hi", KEY, FORM),
+    ],
+    ids=["no-text", "short-key", "odd-key", "surrogate", "no-json"],
 )
 def test_what_is_no_message_is_refused(
     user: User, model: ModelServer, text: str, key: str, kind: str
