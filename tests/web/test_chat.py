@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import httpx2
 from playwright.sync_api import expect
 
+from tests.waiting import wait_until
 from tests.web.conftest import Tab
 from tests.web.running import SECONDS, Application
 from turnstore.testing import ModelServer, Reply
@@ -126,6 +127,31 @@ def test_two_tabs_take_turns_and_see_one_another(
         tab.sees(*said)
     assert stored(first) == list(said)
     assert len(model.requests) == 2
+
+
+def test_a_late_look_at_what_is_stored_takes_nothing_away(tab: Tab) -> None:
+    late: list[Route] = []
+
+    def delay_the_first(route: Route) -> None:
+        if route.request.method == "GET" and not late:
+            late.append(route)
+        else:
+            route.continue_()
+
+    tab.page.route("**/turns", delay_the_first)
+    # Whatever Playwright is asked, it sees to the routes meanwhile.
+    wait_until(lambda: tab.page.title() and late, seconds=SECONDS)
+    tab.say("My name is Ada.")
+    expect(tab.stored).to_have_count(1)
+    tab.page.evaluate(
+        """new MutationObserver(seen => seen.forEach(
+            one => { window.gone = (window.gone ?? 0) + one.removedNodes.length }
+        )).observe(document.getElementById("turns"), {childList: true})"""
+    )
+    with tab.page.expect_request("**/turns"):  # the next look, after the late one
+        late[0].fulfill(json=[], headers={"ETag": '"0"'})
+    expect(tab.stored).to_have_count(1)
+    assert tab.page.evaluate("window.gone ?? 0") == 0
 
 
 def test_an_answer_that_was_lost_on_the_way_is_not_asked_for_again(

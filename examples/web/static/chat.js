@@ -11,6 +11,7 @@ const ATTEMPTS = 6
 const POLL = 2000  // milliseconds
 const shown = new Map()  // the id of a turn, to its element
 let revision = ""
+let looks = 0  // at what is stored, so far
 let asking = null  // what is being answered: {key, text, turn, abort}
 
 const pause = ms => new Promise(done => setTimeout(done, ms))
@@ -64,11 +65,13 @@ function scrolling(change) {  // keeps the end in sight, if it was
 // ---- What is stored ---------------------------------------------------------------------------
 
 async function sync() {
+  const look = looks += 1
   try {
     const response = await fetch(address, {headers: {"If-None-Match": `"${revision}"`}})
     if (response.status === 200) {
-      revision = response.headers.get("ETag").slice(1, -1)
       const turns = await response.json()
+      if (look < looks) return  // it comes late: what it saw may be older than what is shown
+      revision = response.headers.get("ETag").slice(1, -1)
       scrolling(() => show(turns))
     } else if (response.status !== 304) {
       throw new Error(await reason(response))
