@@ -6,6 +6,7 @@ Optional in every sense: `import turnstore` brings in nothing of it. It needs nu
 
 from __future__ import annotations
 
+from ._aexchanges import AsyncExchanges
 from ._aextraction import AsyncExtraction
 from ._extracting import Extracted, ExtractionError
 from ._letters import DeadLetter
@@ -17,14 +18,17 @@ from ._ranking import Decay, Ranking
 from ._retention import Retention
 from .aio import AsyncFacts
 from .engines import Plain, Search, VectorSet
+from .exchanges import Exchanges
 from .extraction import Extraction
 from .facts import Facts
+from .recall import Recall
 from .tools import AsyncMemoryTools, MemoryTools
 from .working_memory import AsyncWorkingMemory, Block, WorkingMemory
 
 __all__ = [
     "EXTRACTION_PROMPT",
     "Added",
+    "AsyncExchanges",
     "AsyncExtraction",
     "AsyncFacts",
     "AsyncMemoryTools",
@@ -32,6 +36,7 @@ __all__ = [
     "Block",
     "DeadLetter",
     "Decay",
+    "Exchanges",
     "Extracted",
     "Extraction",
     "ExtractionError",
@@ -46,6 +51,7 @@ __all__ = [
     "Operation",
     "Plain",
     "Ranking",
+    "Recall",
     "Retention",
     "Search",
     "Undone",

@@ -1,0 +1,117 @@
+"""What sync and async exchanges share: what is stored of a turn, and what is counted."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from turnstore.context import SavedTurn
+from turnstore.errors import ErasedError
+from turnstore.messages import format_named
+from turnstore.window import limit
+
+from ._wording import said_in, shortened
+
+__all__ = ["Exchange", "ExchangesBase", "waits_for"]
+
+log = logging.getLogger("turnstore")
+
+_WAITS = (0.5, 2.0, 8.0)  # seconds between the tries of what is stored in the background
+
+_MOST_CHARACTERS = 4000  # of one side; with both, less than a fact may have in any script
+
+
+class Exchange(NamedTuple):
+    """What is stored of a turn."""
+
+    owner: str
+    conversation: str
+    turn_id: str
+    text: str
+
+
+class ExchangesBase:
+    """What is stored of turns, and what became of it.
+
+    Attributes:
+        counts: `stored`; `duplicate` where the turn was stored before; `left_out` where one
+            side said nothing, or the model waits for a tool; `failed`; `erased` where the
+            owner was erased meanwhile.
+    """
+
+    def __init__(
+        self,
+        *,
+        background: bool,
+        limit_: int,
+        most: int,
+        speakers: Sequence[str],
+        owner: str | None,
+    ) -> None:
+        if not isinstance(background, bool):
+            msg = f"background is True or False, not {type(background).__name__}"
+            raise TypeError(msg)
+        limit("Exchanges(limit={})", limit_)
+        limit("Exchanges(most={})", most)
+        if most > _MOST_CHARACTERS:
+            msg = (
+                f"Exchanges(most={most}): at most {_MOST_CHARACTERS} characters of a side are kept"
+            )
+            raise ValueError(msg)
+        names = tuple(speakers)
+        if len(names) != 2 or not all(isinstance(name, str) for name in names):  # noqa: PLR2004 - both sides
+            msg = "speakers are two names: the user's and the model's"
+            raise TypeError(msg)
+        self.counts: Counter[str] = Counter()
+        self._background = background
+        self._limit = limit_
+        self._most = most
+        self._user, self._assistant = names
+        self._owner = owner
+        self._counting = threading.Lock()
+
+    def _exchange(self, turn: SavedTurn) -> Exchange | None:
+        """Give what is stored of a turn; None where it is no exchange, or not yet one."""
+        rules = format_named(turn.format)
+        messages = list(turn.messages)
+        waits = bool(messages and rules.calls(messages[-1]))
+        said: dict[str, list[str]] = {"user": [], "assistant": []}
+        for speaker, text in said_in(messages, rules):
+            said[speaker].append(text)
+        if waits or not all(said.values()):
+            self._count("left_out")
+            return None
+        owner = turn.owner or self._owner
+        if turn.owner and self._owner not in (None, turn.owner):
+            msg = "the conversation has another owner than the one that Exchanges was given"
+            raise LookupError(msg)
+        if not owner:
+            msg = "the conversation has no owner: store.conversation(id, owner=…)"
+            raise LookupError(msg)
+        user, assistant = (shortened("\n".join(texts), self._most) for texts in said.values())
+        text = f"{self._user}: {user}\n{self._assistant}: {assistant}"
+        return Exchange(owner, turn.conversation, turn.turn_id, text)
+
+    def _count(self, name: str) -> None:
+        with self._counting:  # a thread in the background counts, too
+            self.counts[name] += 1
+
+    def _failed(self, exchange: Exchange, error: Exception) -> None:
+        self._count("erased" if isinstance(error, ErasedError) else "failed")
+        log.warning(
+            "the exchange of the turn %s is not among the facts (%s: %s)",
+            exchange.turn_id,
+            type(error).__name__,
+            error,
+        )
+
+
+def waits_for(error: Exception, tries: int) -> float | None:
+    """Say in how many seconds to try again; None where that is of no use."""
+    hopeless = isinstance(error, ErasedError | TypeError | ValueError | LookupError)
+    if hopeless or tries > len(_WAITS):
+        return None
+    return _WAITS[tries - 1]

@@ -1,0 +1,162 @@
+"""Remember what was said, without any model: each saved turn as one text."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from types import TracebackType
+from typing import Self
+
+from turnstore.context import SavedTurn
+
+from ._exchanging import Exchange, ExchangesBase, waits_for
+from .facts import Facts
+
+__all__ = ["Exchanges"]
+
+
+class Exchanges(ExchangesBase):
+    """Store what was said in each saved turn among the facts of its owner.
+
+    Given to a context, as in `Context(after=[exchanges])`. What the user and the model said is
+    stored as one text, under the conversation's owner and id and the id of the turn: once for
+    each turn, whoever does it and however often. Instructions, tool calls and their results,
+    and what was recalled are no part of it.
+
+    Nothing of it fails a turn. In line, a failure is logged and counted by the context; in the
+    background, it is tried again for some ten seconds first.
+
+    Args:
+        facts: Where they are stored.
+        background: Whether it is done in the background, so that the turn does not wait for
+            the embedder: by a thread, which works through what waits before the interpreter
+            ends; on an asyncio store by a task, which does not. `close` waits for either.
+        limit: How many may wait in the background; beyond, they are stored in line.
+        most: Characters that are kept of each side; of more, the middle is left out.
+        speakers: What the user and the model are called in the text.
+        owner: Whose they are in conversations that have no owner.
+
+    Attributes:
+        counts: `stored`; `duplicate` where the turn was stored before; `left_out` where one
+            side said nothing, or the model waits for a tool; `failed`; `erased` where the
+            owner was erased meanwhile.
+
+    Raises:
+        TypeError, ValueError: An argument is of no use.
+
+    Cost:
+        For each turn, that of `Facts.add_exchange`.
+
+    Example:
+        >>> from turnstore.context import Context
+        >>> exchanges = Exchanges(facts)
+        >>> chat = store.conversation("trip", owner="ada")
+        >>> with chat.turn("I have a cat.", context=Context(after=[exchanges])) as turn:
+        ...     turn.reply("What is it called?")
+        >>> print(facts.list("ada", kinds=["exchange"])[0].text)
+        User: I have a cat.
+        Assistant: What is it called?
+    """
+
+    def __init__(  # noqa: PLR0913 - settings, by keyword
+        self,
+        facts: Facts,
+        *,
+        background: bool = False,
+        limit: int = 1000,
+        most: int = 2000,
+        speakers: Sequence[str] = ("User", "Assistant"),
+        owner: str | None = None,
+    ) -> None:
+        if not isinstance(facts, Facts):
+            msg = f"Exchanges takes Facts, not {type(facts).__name__}"
+            raise TypeError(msg)
+        super().__init__(
+            background=background, limit_=limit, most=most, speakers=speakers, owner=owner
+        )
+        self._facts = facts
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._process = 0  # whose thread it is: a fork has none
+        self._waiting: set[Future[None]] = set()
+        self._closing = threading.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __call__(self, turn: SavedTurn, /) -> None:
+        """Store what was said in a turn, now or soon."""
+        exchange = self._exchange(turn)
+        if exchange is not None and not (self._background and self._put(exchange)):
+            self._store(exchange)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait in the background."""
+        with self._lock:
+            return len(self._waiting)
+
+    def close(self, timeout: float | None = None) -> int:
+        """Wait until nothing waits any more. What comes afterwards is stored in line.
+
+        Args:
+            timeout: Seconds to wait at most; None waits as long as it takes. What failed is
+                tried once more, and no longer.
+
+        Returns:
+            How many were not stored by then, and will be if the process lives on.
+        """
+        self._closing.set()
+        with self._lock:
+            waiting, pool = set(self._waiting), self._pool
+            self._pool = None
+        left = wait(waiting, timeout).not_done
+        if pool is not None:
+            pool.shutdown(wait=False)
+        return len(left)
+
+    def _put(self, exchange: Exchange) -> bool:
+        with self._lock:
+            if self._closing.is_set():
+                return False
+            if self._pool is None or self._process != os.getpid():
+                self._process, self._waiting = os.getpid(), set()
+                self._pool = ThreadPoolExecutor(1, thread_name_prefix="turnstore-exchanges")
+            if len(self._waiting) >= self._limit:
+                return False
+            future = self._pool.submit(self._keep_trying, exchange)
+            self._waiting.add(future)
+        future.add_done_callback(self._done)
+        return True
+
+    def _done(self, future: Future[None]) -> None:
+        with self._lock:
+            self._waiting.discard(future)
+
+    def _keep_trying(self, exchange: Exchange) -> None:
+        tries = 0
+        while True:
+            try:
+                return self._store(exchange)
+            except Exception as error:  # noqa: BLE001 - nobody is there to be told
+                tries += 1
+                seconds = waits_for(error, tries)
+                last = self._closing.is_set()
+                if seconds is None or last:
+                    return self._failed(exchange, error)
+                self._closing.wait(seconds)
+
+    def _store(self, exchange: Exchange) -> None:
+        owner, conversation, turn_id, text = exchange
+        added = self._facts.add_exchange(owner, conversation, turn_id, text)
+        self._count("duplicate" if added.duplicate else "stored")
