@@ -131,13 +131,13 @@ class BaseExtraction:
         if isinstance(error, ErasedError):
             self.counts["erased"] += 1
             return None
-        self.counts["unusable" if isinstance(error, ExtractionError) else "failed"] += 1
         log.warning(
             "no facts were drawn from %s, and it is tried again later (%s: %s)",
             place.keys,
             type(error).__name__,
             error,
         )
+        self.counts["unusable" if isinstance(error, ExtractionError) else "failed"] += 1
         return FAILED_PAUSE
 
     def _dropped(self, place: Place) -> None:
