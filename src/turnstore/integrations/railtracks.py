@@ -276,7 +276,7 @@ def _answered(turn: PendingTurn | AsyncPendingTurn, sent: MessageHistory, result
 
 def _first_answer(history: list[Said], sent: MessageHistory) -> int:
     """Find where the answers begin; other middleware may have changed what was sent."""
-    if sent[-1].role.value in ("assistant", "tool"):
+    if sent and sent[-1].role.value in ("assistant", "tool"):
         return len(sent)
     asked = [at for at, one in enumerate(history, 1) if one.role.value in ("user", "system")]
     return asked[-1] if asked else 0

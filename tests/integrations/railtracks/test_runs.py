@@ -165,6 +165,19 @@ async def test_a_function_that_gives_an_agents_answer_can_have_one(
     assert model.heard == [*HI, ("user", "And?")]
 
 
+async def test_a_function_that_was_asked_nothing_keeps_its_answer(
+    conversation: Conversation,
+) -> None:
+    inner: Any = rt.agent_node("Agent", llm=Model())
+
+    @rt.function_node
+    async def talk(text: Any) -> Any:
+        return await rt.call(inner, text or "Hello?")
+
+    node = rt.couple(talk, middleware=[ConversationMemory(conversation, "ada")])
+    assert (await ask(node, [])).text == "Yes."
+
+
 async def test_what_is_no_agents_answer_is_not_saved(
     conversation: Conversation, store: AsyncStore, caplog: pytest.LogCaptureFixture
 ) -> None:
