@@ -243,6 +243,13 @@ class TestServing:
             client.images.generate(prompt="a")
         assert model.requests == []
 
+    def test_an_id_is_not_given_twice(self, client: OpenAI, model: ModelServer) -> None:
+        ids: set[str] = set()
+        for _ in range(2):
+            ids.add(client.chat.completions.create(model="m", messages=HELLO).id)
+            model.requests.clear()
+        assert len(ids) == 2
+
     def test_it_has_no_address_before_it_runs(self) -> None:
         model = ModelServer()
         with pytest.raises(RuntimeError, match="not running"):

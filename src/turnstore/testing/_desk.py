@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 from ._replies import Json, Reply
@@ -48,6 +49,7 @@ class Desk:
         self.script: deque[Reply] = deque()
         self.responses: dict[str, Json] = {}
         self._pause = pause
+        self._numbers = count(1)  # the length of `requests` may be the same in two threads
 
     def take(
         self,
@@ -63,7 +65,7 @@ class Desk:
             answer: What the model says by itself.
         """
         self.requests.append(request)
-        number = len(self.requests)
+        number = next(self._numbers)
         try:
             return self.script.popleft(), number
         except IndexError:
