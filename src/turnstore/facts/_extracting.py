@@ -135,13 +135,17 @@ class Session:
         place: The conversation's.
         options: How.
         wait: How long to wait for another extraction of the same owner.
+        counts: Where a failure is counted that could not be noted, as `unnoted`.
 
     Attributes:
         hold: The lease; to be given back by who runs it.
     """
 
-    def __init__(self, base: Base, place: Place, options: Options, wait: timedelta) -> None:
+    def __init__(
+        self, base: Base, place: Place, options: Options, wait: timedelta, counts: Counter[str]
+    ) -> None:
         self._base = base
+        self._counts = counts
         self._keys = place.keys
         self._options = options
         self._owner = base.ground.owner_in(str(place.keys.owner).encode())
@@ -375,4 +379,5 @@ class Session:
                 )
             yield from note(self._reader, stands, after, letter)
         except Exception as trouble:  # noqa: BLE001 - the first error says more
+            self._counts["unnoted"] += 1
             log.warning("a failed extraction could not be noted: %s", trouble)

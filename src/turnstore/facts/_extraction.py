@@ -100,11 +100,12 @@ class BaseExtraction:
         self.counts: Counter[str] = Counter()
         """How often it happened in the background: `extracted`, `busy` (another one of the
         owner was at work), `erased` (while it was at work), `failed`, `unusable` (answers of the
-        model), `dropped` (the queue was full)."""
+        model), `dropped` (the queue was full). And anywhere, `unnoted`: a failure that could not
+        be noted in Redis."""
 
     def _session(self, place: Place, *, waits: bool) -> Session:
         seconds = 2 * self._options.deadline if waits else 0
-        return Session(self._base, place, self._options, timedelta(seconds=seconds))
+        return Session(self._base, place, self._options, timedelta(seconds=seconds), self.counts)
 
     def _place_of(self, conversation: object) -> Place:
         place = place_in(conversation)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from turnstore._place import Place
     from turnstore.facts import AsyncExtraction
 
-pytestmark = pytest.mark.one_setup
+pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-7", "redis-8", "valkey")]
 
 HOUR = timedelta(hours=1)
 

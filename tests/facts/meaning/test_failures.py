@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.servers.running import Server
     from turnstore.facts._extracting import Session
 
-pytestmark = pytest.mark.one_setup
+pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-7", "redis-8", "valkey")]
 
 UNUSABLE = sorted((Path(__file__).parent / "answers/unusable").glob("*.txt"))
 SAILS = "Ada sails."
@@ -423,9 +423,11 @@ async def test_an_erasure_beats_the_note_of_a_failure(kit: Kit, others: Others) 
         return "nonsense"
 
     kit.model.answers = [model, "nonsense"]
+    extraction = kit.extraction()
     with pytest.raises(ExtractionError):
-        await kit.extraction().extract(kit.chat)
-    assert await kit.extraction().dead_letters("ada") == []
+        await extraction.extract(kit.chat)
+    assert await extraction.dead_letters("ada") == []
+    assert inner(extraction).counts == {"unnoted": 1}
 
 
 async def test_a_conversation_that_is_cleared_meanwhile_leaves_no_facts(

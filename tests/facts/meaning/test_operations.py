@@ -10,7 +10,7 @@ from tests.facts.meaning.kit import new, news
 if TYPE_CHECKING:
     from tests.facts.meaning.kit import Kit, Scripted
 
-pytestmark = pytest.mark.one_setup
+pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-7", "redis-8", "valkey")]
 
 
 async def read(kit: Kit, text: str, *answers: Scripted, **options: Any) -> str:

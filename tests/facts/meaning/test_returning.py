@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.servers.running import Server
     from turnstore.facts import Extracted
 
-pytestmark = pytest.mark.one_setup
+pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-7", "redis-8", "valkey")]
 
 
 async def read(kit: Kit, *answers: Scripted, **options: Any) -> Extracted:
