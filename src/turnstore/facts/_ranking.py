@@ -98,7 +98,7 @@ class Ranking:
     """
 
     alpha: float = 0.65
-    candidates: int = 200
+    candidates: int = 100
     dates: float = 0.15
     neighbours: float = 0.2
     sitting: float = 0.3

@@ -17,7 +17,7 @@ from ._owner import OwnerPlace, script_call
 from ._ranking import Candidate, Ranking, neighbours_wanted, rank
 from ._reading import Row, all_ids, page, read_records, read_rows
 from ._record import Record, moment, stamp
-from ._text import asks, bm25, terms, unpack
+from ._text import asks, bm25_packed, terms
 from .engines._engine import Filter
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ def search_in(
         return []
     backend = yield from base.backend_of(looked.spaces)
     (vector,) = yield from base.embed(backend, [question.text])
-    lexical = bm25(
+    lexical = bm25_packed(
         counted,
-        {term: unpack(found) for term, found in zip(counted, looked.records, strict=True) if found},
+        dict(zip(counted, looked.records, strict=True)),
         looked.facts,
         looked.length,
     )
@@ -194,7 +194,7 @@ class _Finder:
     def _candidates(self, near: dict[str, Vector | None]) -> Flow[dict[str, _Found]]:
         """Read the facts that are near, and the best by their words, of those that are shown."""
         lexical = self._lexical
-        order = sorted(lexical, key=lambda id_: (-lexical[id_], id_))
+        order = list(lexical)  # the best come first
         found: dict[str, _Found] = {}
         by_words: list[str] = []
         unread = dict.fromkeys(near)  # they are read with the first ones

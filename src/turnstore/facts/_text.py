@@ -10,12 +10,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 
+import numpy as np
+import numpy.typing as npt
+
 from ._stemming import stem
 
-__all__ = ["ID_BYTES", "asks", "bm25", "norm", "pack", "terms", "unpack"]
+__all__ = ["ID_BYTES", "asks", "bm25", "bm25_packed", "norm", "pack", "terms", "unpack"]
 
 ID_BYTES = 12
 _RECORD = struct.Struct(f">{ID_BYTES}sBH")  # id, frequency, length in terms
+_LAYOUT = np.dtype([("id", f"S{ID_BYTES}"), ("tf", "u1"), ("length", ">u2")])  # the same
 _MOST_FREQUENT, _LONGEST = 0xFF, 0xFFFF
 
 # Short texts: their length says little of what they are about.
@@ -118,6 +122,34 @@ def bm25(
             score = weight * tf / (tf + _K1 * (1 - _B + _B * length / average))
             scores[id_] = scores.get(id_, 0.0) + score
     return scores
+
+
+def bm25_packed(
+    query: Counter[str], records: Mapping[str, bytes], documents: int, total_length: int
+) -> dict[str, float]:
+    """Score like `bm25`, out of packed postings, many at a time; the best come first.
+
+    Raises:
+        ValueError: Postings do not end at the end of a record.
+    """
+    average = max(total_length / max(documents, 1), 1.0)
+    ids: list[npt.NDArray[np.bytes_]] = []
+    scores: list[npt.NDArray[np.float64]] = []
+    for term in sorted(query):
+        found = np.frombuffer(records.get(term, b""), dtype=_LAYOUT)
+        if len(found):
+            rarity = math.log1p((max(documents - len(found), 0) + 0.5) / (len(found) + 0.5))
+            tf = found["tf"].astype(np.float64)
+            length = found["length"].astype(np.float64)
+            weight = rarity * query[term] * (_K1 + 1)
+            ids.append(found["id"])
+            scores.append(weight * tf / (tf + _K1 * (1 - _B + _B * length / average)))
+    if not ids:
+        return {}
+    names, places = np.unique(np.concatenate(ids), return_inverse=True)
+    sums = np.bincount(places.ravel(), np.concatenate(scores))
+    order = np.argsort(-sums, kind="stable")  # of equals, the smaller id: `names` are sorted
+    return dict(zip(names[order].astype(str).tolist(), sums[order].tolist(), strict=True))
 
 
 def _terms(text: str) -> Iterator[str]:

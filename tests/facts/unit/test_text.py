@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._text import bm25, norm, pack, terms, unpack
+from turnstore.facts._text import bm25, bm25_packed, norm, pack, terms, unpack
 
 IDS = st.text("abcXYZ019", min_size=12, max_size=12)
 
@@ -121,3 +121,28 @@ def test_scores_do_not_depend_on_the_order_of_terms(words: list[str], random: ob
     random.shuffle(shuffled)  # type: ignore[attr-defined] # hypothesis' own Random
     postings = {word: [("a", 1, 3), (word, 2, 7)] for word in ("tea", "milk", "ada")}
     assert bm25(Counter(words), postings, 9, 40) == bm25(Counter(shuffled), postings, 9, 40)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["tea", "milk", "ada", "oslo"]),
+        st.lists(
+            st.tuples(IDS, st.integers(1, 300), st.integers(1, 99)), unique_by=lambda one: one[0]
+        ),
+    ),
+    st.lists(st.sampled_from(["tea", "milk", "ada", "none"])),
+)
+def test_packed_postings_give_the_same_scores_best_first(
+    postings: dict[str, list[tuple[str, int, int]]], words: list[str]
+) -> None:
+    packed = {term: b"".join(pack(*one) for one in found) for term, found in postings.items()}
+    read = {term: unpack(found) for term, found in packed.items()}
+    slow = bm25(Counter(words), read, 20, 200)
+    fast = bm25_packed(Counter(words), packed, 20, 200)
+    assert fast == pytest.approx(slow)
+    assert list(fast) == sorted(fast, key=lambda id_: (-fast[id_], id_))
+
+
+def test_packed_postings_that_are_cut_off_are_refused() -> None:
+    with pytest.raises(ValueError, match="multiple of element size"):
+        bm25_packed(Counter(["tea"]), {"tea": b"x" * 16}, 1, 1)
