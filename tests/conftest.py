@@ -68,6 +68,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         and (one.has_socket or not names & {"proxy", "own_server"})
         and (one.name != "cluster" or "own_server" not in names)
     ]
+    if "setup" not in names and "engine" in names:
+        of_engines = [(one, engine) for one in servers for engine in one.engines]
+        ids = [f"{one.name}-{engine}" for one, engine in of_engines]
+        metafunc.parametrize("server, engine", of_engines, ids=ids, indirect=["server"])
+        return
     if "setup" not in names:
         metafunc.parametrize("server", servers, ids=[one.name for one in servers], indirect=True)
         return

@@ -3,9 +3,12 @@
 -- of it: "1" done, "0" nothing to do, or the id of the fact that was there already; and what the
 -- log of operations needs to undo it.
 
+-- One that later news has closed does not stand for what it says any more.
 local function write_fact(keys, change, fact)
   redis.call("HSET", keys.facts, change.id, change.record)
-  redis.call("HSET", keys.norms, fact.norm, change.id)
+  if fact.expired == OPEN then
+    redis.call("HSET", keys.norms, fact.norm, change.id)
+  end
 end
 
 -- Without a vector, the fact was there when this began; where it went, there is nothing to do.

@@ -29,7 +29,7 @@ local function unfit(keys, change, lists, began)
   if change.revision ~= "" and (not fact or fact.revision ~= change.revision) then
     return nil, "changed"
   end
-  local known = new and redis.call("HGET", keys.norms, new.norm)
+  local known = new and new.expired == OPEN and redis.call("HGET", keys.norms, new.norm)
   local other = known and known ~= change.id and redis.call("HGET", keys.facts, known)
   if other then
     fact, refusal = parse_fact(other)

@@ -85,10 +85,11 @@ def moment(ms: int) -> datetime:
 
 
 def norm_of(fact: Fact) -> str:
-    """Digest what a fact says, and until when: of what holds, each is stored once."""
+    """Digest what a fact says, and until when: of what nothing has closed, each is stored once."""
+    end = fact.valid_to if fact.expired is None else fact.valid_to_before
     parts = [fact.kind, norm(fact.text)]
-    if fact.valid_to is not None:
-        parts.append(str(stamp(fact.valid_to)))
+    if end is not None:
+        parts.append(str(stamp(end)))
     return _digest(*parts)
 
 
