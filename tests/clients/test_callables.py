@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from turnstore import AsyncStore, SaveError, Store, remember
+from tests.leases.helping import SHORT, said
+from turnstore import AsyncStore, LeaseLostError, SaveError, Store, remember
 from turnstore.testing._answers import answer
 
 if TYPE_CHECKING:
@@ -260,6 +261,27 @@ async def test_a_cancelled_function_saves_nothing(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await chat.read() == []
+
+
+def test_pieces_that_nobody_asks_for_are_not_waited_for(chat: Conversation) -> None:
+    serial: Any = {"on_conflict": "serialize", "lease": SHORT}
+    unread: Any = chat.wrap(iterator, **serial)([])
+    with chat.turn("next", **serial) as turn:
+        turn.reply("fine")
+    with pytest.raises(LeaseLostError):
+        list(unread)
+
+
+async def test_nor_are_async_ones(make_async_store: Callable[..., AsyncStore]) -> None:
+    async def ask(messages: list[Json]) -> AsyncIterator[str]:
+        return async_words(messages)
+
+    chat = make_async_store().conversation("ada")
+    serial: Any = {"on_conflict": "serialize", "lease": SHORT}
+    unread: Any = await chat.wrap(ask, **serial)([])
+    assert await said(chat, "next") == []
+    with pytest.raises(LeaseLostError):
+        assert [piece async for piece in unread]
 
 
 def test_another_format(chat: Conversation) -> None:

@@ -126,23 +126,33 @@ def _async_generator(function: Callable[..., Any], take: Take) -> Callable[..., 
 
 
 def _pieces(turn: PendingTurn, source: Any, opened: ExitStack) -> Iterator[Any]:
-    said = _Said()
-    with opened, closing(source) if hasattr(source, "close") else nullcontext():
-        for piece in turn.follow(source):
-            said.add(piece)
-            yield piece
-        said.keep(turn)
+    followed = turn.follow(source)  # from now on, though nobody may ever ask for a piece
+
+    def pieces() -> Iterator[Any]:
+        said = _Said()
+        with opened, closing(source) if hasattr(source, "close") else nullcontext():
+            for piece in followed:
+                said.add(piece)
+                yield piece
+            said.keep(turn)
+
+    return pieces()
 
 
-async def _async_pieces(
+def _async_pieces(
     turn: AsyncPendingTurn, source: Any, opened: AsyncExitStack
 ) -> AsyncGenerator[Any]:
-    said = _Said()
-    async with opened, aclosing(source) if hasattr(source, "aclose") else nullcontext():
-        async for piece in turn.follow(source):
-            said.add(piece)
-            yield piece
-        said.keep(turn)
+    followed = turn.follow(source)  # as above
+
+    async def pieces() -> AsyncGenerator[Any]:
+        said = _Said()
+        async with opened, aclosing(source) if hasattr(source, "aclose") else nullcontext():
+            async for piece in followed:
+                said.add(piece)
+                yield piece
+            said.keep(turn)
+
+    return pieces()
 
 
 class _Said:

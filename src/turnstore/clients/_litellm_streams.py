@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
     from typing import Self
 
     from turnstore.clients._litellm_call import Call
@@ -68,12 +68,12 @@ class Remembered:
 
     def _begin(self, stream: Any, call: Call, turn: PendingTurn, opened: ExitStack) -> None:
         self._stream, self._opened = stream, opened
-        self._chunks = self._read(call, turn)
+        self._chunks = self._read(call, turn, turn.follow(stream))
 
-    def _read(self, call: Call, turn: PendingTurn) -> Generator[Any]:
+    def _read(self, call: Call, turn: PendingTurn, chunks: Iterator[Any]) -> Generator[Any]:
         stream = self._stream
         with self._opened, closing(stream) if hasattr(stream, "close") else nullcontext():
-            for chunk in turn.follow(stream):
+            for chunk in chunks:
                 call.take(chunk, stream)
                 yield chunk
             call.keep_stream(turn)
@@ -109,12 +109,14 @@ class AsyncRemembered:
         self, stream: Any, call: Call, turn: AsyncPendingTurn, opened: AsyncExitStack
     ) -> None:
         self._stream, self._opened = stream, opened
-        self._chunks = self._read(call, turn)
+        self._chunks = self._read(call, turn, turn.follow(stream))
 
-    async def _read(self, call: Call, turn: AsyncPendingTurn) -> AsyncGenerator[Any]:
+    async def _read(
+        self, call: Call, turn: AsyncPendingTurn, chunks: AsyncIterator[Any]
+    ) -> AsyncGenerator[Any]:
         stream = self._stream
         async with self._opened, aclosing(stream) if hasattr(stream, "aclose") else nullcontext():
-            async for chunk in turn.follow(stream):
+            async for chunk in chunks:
                 call.take(chunk, stream)
                 yield chunk
             call.keep_stream(turn)

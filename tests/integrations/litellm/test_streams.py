@@ -14,6 +14,8 @@ import pytest
 from litellm.responses.streaming_iterator import BaseResponsesAPIStreamingIterator
 
 from tests.integrations.litellm.talking import CLAUDE, Scripted, asked, at, router, text, user
+from tests.leases.helping import SHORT, said
+from turnstore import LeaseLostError
 from turnstore.clients._litellm_folding import ChunkFolding
 from turnstore.testing import Reply
 
@@ -209,6 +211,26 @@ async def test_an_async_stream_that_is_closed_saves_nothing(
         stream = await told(**at(model), **calls(name))  # the lease was given back
         assert [chunk async for chunk in stream]
         await achat.clear()
+
+
+@pytest.mark.parametrize("name", ["acompletion", "aresponses"])
+async def test_a_stream_that_nobody_reads_is_not_waited_for(
+    achat: AsyncConversation, model: ModelServer, name: str
+) -> None:
+    told: Any = achat.wrap(getattr(litellm, name), on_conflict="serialize", lease=SHORT)
+    unread = await told(**at(model), **calls(name))
+    assert await said(achat, "next") == []
+    with pytest.raises(LeaseLostError):
+        assert [chunk async for chunk in unread]
+
+
+def test_nor_is_a_sync_one(chat: Conversation, model: ModelServer) -> None:
+    serial: Any = {"on_conflict": "serialize", "lease": SHORT}
+    unread: Any = chat.wrap(litellm.completion, **serial)(**at(model), **calls("completion"))
+    with chat.turn("next", **serial) as turn:
+        turn.reply("fine")
+    with pytest.raises(LeaseLostError):
+        list(unread)
 
 
 async def test_a_stream_of_a_store_is_read_by_for(chat: Conversation, model: ModelServer) -> None:
