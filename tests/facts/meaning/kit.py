@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.servers.facade import as_async, inner, register
 from turnstore import Store
+from turnstore._calls import Call
 from turnstore.facts import (
     AsyncExtraction,
     AsyncFacts,
@@ -141,6 +143,28 @@ class Kit:
         for text in texts:
             answer = {"role": "assistant", "content": "I see."}
             await self.chat.append([{"role": "user", "content": text}, answer], turn_id=turn_id)
+
+    async def run(self, flow: Any) -> Any:
+        """Run a flow where the facts run theirs."""
+        given = inner(self.facts)._run(flow)
+        return await given if asyncio.iscoroutine(given) else given
+
+    async def run_out(self) -> bool:
+        """Let the lease of Ada's extraction run out; whether there was one."""
+        lease = inner(self.facts)._base.ground.owner("ada").keys.lease
+
+        def flow() -> Any:
+            return (yield Call("test", (lease,), "del", (), writes=True, read=bool))
+
+        return bool(await self.run(flow()))
+
+    async def reads_it_later(self) -> None:
+        """See that nothing was written, and that the one turn is read by the next extraction."""
+        assert await self.texts(include_closed=True) == []
+        self.model.answers = [[new("Ada sails.")]]
+        assert (await self.extraction().extract(self.chat)).turns == 1
+        assert await self.texts() == ["Ada sails."]
+        assert (await self.extraction().extract(self.chat)).turns == 0
 
     async def texts(self, *, include_closed: bool = False) -> list[str]:
         """Give what is known of Ada, sorted."""

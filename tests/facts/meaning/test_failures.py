@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from pathlib import Path
@@ -8,35 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.facts.meaning.kit import Kit, Model, facts_in, new, news
-from tests.servers.facade import as_async, inner
+from tests.facts.meaning.kit import Kit, new, news
+from tests.servers.facade import inner
 from tests.servers.proxy import Cut
-from tests.waiting import wait_until_async
-from turnstore import AsyncStore, Store
-from turnstore.errors import ErasedError, LeaseError, LeaseLostError, TurnstoreError
-from turnstore.facts import AsyncExtraction, ExtractionError
+from turnstore import AsyncStore
+from turnstore.errors import TurnstoreError
+from turnstore.facts import ExtractionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.conftest import NewStore
     from tests.servers.proxy import Proxy
-    from tests.servers.running import Server
-    from turnstore.facts._extracting import Session
 
 pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-7", "redis-8", "valkey")]
 
 UNUSABLE = sorted((Path(__file__).parent / "answers/unusable").glob("*.txt"))
 SAILS = "Ada sails."
-
-
-async def nothing_happened(kit: Kit) -> None:
-    """See that nothing was written, and that the turn is read by the next extraction."""
-    assert await kit.texts(include_closed=True) == []
-    kit.model.answers = [[new(SAILS)]]
-    assert (await kit.extraction().extract(kit.chat)).turns == 1
-    assert await kit.texts() == [SAILS]
-    assert (await kit.extraction().extract(kit.chat)).turns == 0
 
 
 @pytest.mark.parametrize("error", [ConnectionError("down"), TimeoutError(), ValueError("odd")])
@@ -47,7 +34,7 @@ async def test_a_model_that_fails_loses_nothing(kit: Kit, error: Exception) -> N
         await kit.extraction().extract(kit.chat)
     assert await kit.extraction().dead_letters("ada") == []
     assert (await kit.facts.health("ada")).lag == 1
-    await nothing_happened(kit)
+    await kit.reads_it_later()
 
 
 async def test_a_model_that_is_too_slow_loses_nothing(kit: Kit) -> None:
@@ -57,7 +44,7 @@ async def test_a_model_that_is_too_slow_loses_nothing(kit: Kit) -> None:
     with pytest.raises(TimeoutError):
         await kit.extraction(deadline=0.05).extract(kit.chat)
     go_on.set()
-    await nothing_happened(kit)
+    await kit.reads_it_later()
 
 
 async def test_what_answers_no_text_is_told(kit: Kit) -> None:
@@ -65,7 +52,7 @@ async def test_what_answers_no_text_is_told(kit: Kit) -> None:
     kit.model.answers = [lambda _: {"facts": []}]
     with pytest.raises(TypeError, match="dict, and not text"):
         await kit.extraction().extract(kit.chat)
-    await nothing_happened(kit)
+    await kit.reads_it_later()
 
 
 async def test_an_answer_of_no_use_is_asked_for_again_with_the_reason(kit: Kit) -> None:
@@ -213,7 +200,7 @@ async def test_an_embedder_that_fails_loses_nothing(kit: Kit) -> None:
     with pytest.raises(ConnectionError, match="embedder"):
         await kit.extraction().extract(kit.chat)
     embedder.function = works
-    await nothing_happened(kit)
+    await kit.reads_it_later()
 
 
 async def test_a_server_that_goes_down_meanwhile_loses_nothing(
@@ -231,20 +218,8 @@ async def test_a_server_that_goes_down_meanwhile_loses_nothing(
         await kit.extraction().extract(kit.chat)
     proxy.come_up()
     # Its lease could not be given back, and runs out by itself; here it is taken away.
-    session_keys = inner(kit.facts)._base.ground.owner("ada").keys
-    flow = single(inner(kit.facts), "DEL", session_keys.lease)
-    assert flow in (0, 1) or await flow in (0, 1)
-    await nothing_happened(kit)
-
-
-def single(facts: Any, command: str, key: bytes) -> Any:
-    """Send one command on a key of an owner."""
-    from turnstore._calls import Call  # noqa: PLC0415 - beside its use
-
-    def flow() -> Any:
-        return (yield Call("test", (key,), command, (), writes=True, read=int))
-
-    return facts._run(flow())
+    await kit.run_out()
+    await kit.reads_it_later()
 
 
 @pytest.mark.parametrize("number", range(14))
@@ -275,217 +250,3 @@ async def test_a_lost_answer_of_the_server_stores_nothing_twice(
     assert (await kit.fact(SAILS)).sources == ("t1",)
     assert len(await kit.extraction().operations("ada")) == 1
     assert (await kit.extraction().extract(kit.chat)).turns == 0
-
-
-# Several at work at once
-
-
-async def test_two_workers_never_read_the_same_turns(kit: Kit) -> None:
-    await kit.say(*(f"I own boat number {number}." for number in range(1, 7)))
-    asked = threading.Lock()
-    seen: list[str] = []
-
-    def model(prompt: str) -> str:
-        with asked:
-            turns = prompt.partition("The new turns:\n")[2]
-            numbers = [number for number in range(1, 7) if f"number {number}." in turns]
-            seen.extend(map(str, numbers))
-            facts = [
-                new(f"Ada owns boat number {number}.", turn)
-                for turn, number in enumerate(numbers, start=1)
-            ]
-            return json.dumps(facts)
-
-    kit.model = model  # type: ignore[assignment]  # as said
-    workers = [kit.extraction(turns=2) for _ in range(4)]
-    done = await asyncio.gather(*(worker.extract(kit.chat) for worker in workers))
-    assert sum(one.turns for one in done) == 6
-    assert seen == ["1", "2", "3", "4", "5", "6"]
-    assert len(await kit.texts()) == 6
-
-
-def started(kit: Kit, **options: Any) -> tuple[Any, Session]:
-    """Begin an extraction up to the question to the model, as a process that then dies."""
-    given: Any = inner(kit.extraction(**options))
-    session = given._session(inner(kit.chat)._place, waits=False)
-    return given, session
-
-
-async def step(extraction: Any, flow: Any, reply: Any = None) -> Any:
-    """Go on with a flow until it asks the model, and give the question."""
-    from turnstore._calls import Ask  # noqa: PLC0415 - beside its use
-
-    asks = flow.send(reply)
-    while not (
-        isinstance(asks, Ask) and asks.function is extraction._options.question("").function
-    ):
-        wanted = asks
-
-        def one(wanted: Any = wanted) -> Any:
-            return (yield wanted)
-
-        try:
-            given = extraction._run(one())
-            reply = await given if asyncio.iscoroutine(given) else given
-        except Exception as error:  # noqa: BLE001 - as the loop of `_io` does
-            asks = flow.throw(error)
-        else:
-            asks = flow.send(reply)
-    return asks
-
-
-async def test_a_worker_that_dies_between_model_and_commit_loses_and_doubles_nothing(
-    kit: Kit,
-) -> None:
-    await kit.say("I sail.")
-    extraction, session = started(kit)
-    dying = session.run()
-    await step(extraction, dying)  # … and here it dies, with the lease
-    other, second = started(kit)
-    with pytest.raises(LeaseError):
-        await step(other, second.run())
-    # Its lease runs out, and another one reads the same turns.
-    lease = inner(kit.facts)._base.ground.owner("ada").keys.lease
-    gone = single(inner(kit.facts), "DEL", lease)
-    assert gone == 1 or await gone == 1
-    kit.model.answers = [[new(SAILS, slot="hobby")]]
-    assert (await kit.extraction().extract(kit.chat)).turns == 1
-    # Should it not be dead after all, it is too late.
-    with pytest.raises(LeaseLostError):
-        await step(extraction, dying, json.dumps([new("Ada sails a lot.")]))
-    assert await kit.texts(include_closed=True) == [SAILS]
-
-
-async def test_what_is_cancelled_gives_its_lease_back(make_async_store: Any, engine: str) -> None:
-    store = make_async_store()
-    kit = Kit(store, facts_in(store, engine=engine), Model())
-    await kit.say("I sail.")
-    asked = asyncio.Event()
-
-    async def model(_: str) -> str:
-        asked.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    extraction = AsyncExtraction(kit.facts, model, deadline=60)
-    task = asyncio.create_task(extraction.extract(kit.chat))
-    await asked.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await nothing_happened(kit)
-
-
-# Erased, cleared, forgotten meanwhile
-
-
-class Others:
-    """What somebody else does at the same time, with a client of their own."""
-
-    def __init__(self, server: Server, prefix: str, engine: str) -> None:
-        self.store = Store(server.raw, name="test", prefix=prefix)
-        self.facts: Any = inner(facts_in(as_async(self.store), engine=engine))
-
-    def does(self, act: Callable[[], object], answer: list[dict[str, Any]]) -> Callable[[str], str]:
-        def model(_: str) -> str:
-            act()
-            return json.dumps(answer)
-
-        return model
-
-
-@pytest.fixture
-def others(server: Server, prefix: str, engine: str) -> Others:
-    return Others(server, prefix, engine)
-
-
-async def test_an_erasure_beats_an_extraction_that_is_at_work(kit: Kit, others: Others) -> None:
-    await kit.say("I sail.")
-    await kit.facts.add("ada", "Ada lives in Paris.")
-    act = others.does(lambda: others.store.erase("ada"), [new(SAILS)])
-    kit.model.answers = [act]
-    with pytest.raises(ErasedError):
-        await kit.extraction().extract(kit.chat)
-    assert await kit.texts(include_closed=True) == []
-    assert await kit.extraction().operations("ada") == []
-    assert (await kit.facts.health("ada")).is_well
-    kit.model.answers = [[new("Ada bakes.")]]
-    await kit.say("I bake.")
-    assert (await kit.extraction().extract(kit.chat)).turns == 1
-    assert await kit.texts() == ["Ada bakes."]
-
-
-async def test_an_erasure_beats_the_note_of_a_failure(kit: Kit, others: Others) -> None:
-    await kit.say("I sail.")
-
-    def model(_: str) -> str:
-        others.store.erase("ada")
-        return "nonsense"
-
-    kit.model.answers = [model, "nonsense"]
-    extraction = kit.extraction()
-    with pytest.raises(ExtractionError):
-        await extraction.extract(kit.chat)
-    assert await extraction.dead_letters("ada") == []
-    assert inner(extraction).counts == {"unnoted": 1}
-
-
-async def test_a_conversation_that_is_cleared_meanwhile_leaves_no_facts(
-    kit: Kit, others: Others
-) -> None:
-    await kit.say("I sail.")
-    clear = others.store.conversation("c1", owner="ada").clear
-    kit.model.answers = [others.does(clear, [new(SAILS)])]
-    with pytest.raises(ErasedError):
-        await kit.extraction().extract(kit.chat)
-    assert await kit.texts(include_closed=True) == []
-    assert (await kit.extraction().extract(kit.chat)).turns == 0
-
-
-async def test_a_conversation_that_is_forgotten_meanwhile_leaves_no_facts(
-    kit: Kit, others: Others
-) -> None:
-    await kit.say("I sail.")
-    forget = others.does(lambda: others.facts.forget_conversation("ada", "c1"), [new(SAILS)])
-    kit.model.answers = [forget]
-    with pytest.raises(ErasedError):
-        await kit.extraction().extract(kit.chat)
-    assert await kit.texts(include_closed=True) == []
-
-
-async def test_a_fact_that_is_forgotten_meanwhile_is_not_brought_back(
-    kit: Kit, others: Others
-) -> None:
-    known = await kit.facts.add("ada", "Ada lives in Paris.", slot="home")
-    await kit.say("I moved to Rome.")
-    answer = [news("supersedes", 0, "Ada lives in Rome.", slot="home")]
-    forget = others.does(lambda: others.facts.forget("ada", known.id), answer)
-    kit.model.answers = [forget]
-    await kit.extraction().extract(kit.chat)
-    assert await kit.texts(include_closed=True) == ["Ada lives in Rome."]
-
-
-async def test_what_is_said_meanwhile_is_read_next(kit: Kit, others: Others) -> None:
-    await kit.say("I sail.")
-    chat = others.store.conversation("c1", owner="ada")
-    kit.model.answers = [
-        others.does(lambda: chat.append("I bake."), [new(SAILS)]),
-        [new("Ada bakes.")],
-    ]
-    assert (await kit.extraction().extract(kit.chat)).turns == 2
-    assert await kit.texts() == ["Ada bakes.", SAILS]
-
-
-async def test_the_lease_is_given_back_whatever_happens(kit: Kit) -> None:
-    await kit.say("I sail.")
-    kit.model.answers = [ConnectionError("down")]
-    with pytest.raises(ConnectionError):
-        await kit.extraction().extract(kit.chat)
-    held: list[int] = []
-
-    async def second() -> None:
-        kit.model.answers = [[new(SAILS)]]
-        held.append((await kit.extraction().extract(kit.chat)).turns)
-
-    await asyncio.wait_for(second(), 20)
-    await wait_until_async(lambda: held == [1])
