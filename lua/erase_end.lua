@@ -11,8 +11,8 @@ KEYS
 ARGV
   1  number  int  as from erase_begin  which erasure it is
 
-RETURNS {in_time, conversations, turns, messages, keys}
-  in_time  int  1; 0 as for erase_some
+RETURNS {ended, conversations, turns, messages, keys}
+  ended    int  1; 0 the last step was too long ago, or not all is deleted
   conversations, turns, messages, keys  int  what was deleted; by erasures that went on at the
                 same time, and by one before it that was not ended, too
 
@@ -32,14 +32,15 @@ local owner, refusal = read_generation(generation)
 if not owner then
   return redis.error_reply(refusal)
 end
-local closed, done = is_closed(owner, number)
-if not done and (not closed or redis.call("EXISTS", conversations) == 1) then
+local state = state_of(owner, number)
+if state == 0 or state == 1 and redis.call("EXISTS", conversations, lives) > 0 then
   return { 0, 0, 0, 0, 0 }
 end
 -- A later one that is still at work opens by itself.
-if closed and owner.erased == number then
-  owner.keys = owner.keys + redis.call("UNLINK", lives, names, cleared)
-  owner.erased, owner.closed_until = next_number(owner), 0
+if state == 1 and owner.erased == number then
+  owner.keys = owner.keys + redis.call("UNLINK", names, cleared)
+  owner.ended = next_number(owner)
+  owner.erased, owner.closed_until = owner.ended, 0
   write_generation(generation, owner)
 end
 return { 1, owner.conversations, owner.turns, owner.messages, owner.keys }

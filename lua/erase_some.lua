@@ -12,10 +12,10 @@ ARGV
   1  number  int    as from erase_begin  which erasure it is
   2  member  text*  the digests of the conversations; as many keys for each
 
-RETURNS {in_time, member, ...}
-  in_time  int   1; 0 the last step was too long ago, so that others may have written, and it
-                 has to be begun anew
-  member   text  the digests of the next conversations; none where none is left
+RETURNS {state, member, ...}
+  state   int   1 deleted; or nothing was: 0 the last step was too long ago, so that others may
+                have written; 2 a later erasure has deleted all and ended, so that others may
+  member  text  the digests of the next conversations; none where none is left
 
 ERRORS
   FORMAT  a key was written by a later version; nothing was deleted
@@ -38,9 +38,9 @@ local owner, refusal = read_generation(generation)
 if not owner then
   return redis.error_reply(refusal)
 end
-local closed, done = is_closed(owner, number)
-if not closed then
-  return { done and 1 or 0 }
+local state = state_of(owner, number)
+if state ~= 1 then
+  return { state }
 end
 local members = #ARGV - first_of_member + 1
 local each = (#KEYS - first_of_part + 1) / math.max(members, 1)
@@ -60,4 +60,4 @@ for place = 0, members - 1 do
   end
 end
 close(generation, owner)
-return { 1, unpack(next_members(conversations)) }
+return { 1, unpack(next_members(conversations, lives)) }

@@ -4,7 +4,8 @@ lease_take: take the lease of a conversation, or a place in the queue for it.
 KEYS
   1  queue       text   who has the lease of the conversation, and who waits for it
   2  generation  text?  what was begun and erased of the owner
-  3  cleared     zset?  the owner's conversations that were cleared of late
+  3  lives       zset?  the owner's conversations by the end of their lives
+  4  cleared     zset?  those that were cleared of late
 
 ARGV
   1  token        text  1 to 64, visible ASCII, no : |  tells this turn from others
@@ -29,9 +30,12 @@ ERRORS
 --# include lease
 --# include owner
 --# include begun
+--# include allowed
+--# include listed
 local queue = KEYS[1]
 local generation = KEYS[2]
-local cleared = KEYS[3]
+local lives = KEYS[3]
+local cleared = KEYS[4]
 local token = ARGV[1]
 local lease_ms = tonumber(ARGV[2])
 local ticket_ms = tonumber(ARGV[3])
@@ -48,6 +52,13 @@ if refusal then
 end
 if is_gone(line, token) then
   return redis.error_reply("LOST the lease was given back")
+end
+
+local function write()
+  if generation then
+    note_waiting(lives, member, line.now, KEPT_MS)
+  end
+  write_queue(queue, line)
 end
 
 local waiting = {}
@@ -77,8 +88,8 @@ else
   end
   place = place or #waiting + 1
   waiting[place] = { token = token, until_ms = line.now + ticket_ms }
-  write_queue(queue, line)
+  write()
   return { 0, place, line.now }
 end
-write_queue(queue, line)
+write()
 return { line.number, 0, line.now }

@@ -8,13 +8,17 @@ local function close(key, owner)
   write_generation(key, owner)
 end
 
--- Tells whether it is still closed; and if not, whether a later erasure has done all, and opened
--- it. Neither is so where two steps were too far apart, and writers may have come in between.
-local function is_closed(owner, number)
-  return owner.closed_until > owner.now, owner.closed_until == 0 and owner.erased > number
+-- Answers what became of an erasure since its last step: 1 nobody could write; 2 a later one
+-- has deleted all, and ended; 0 the step is too long ago, and writers may have come in.
+local function state_of(owner, number)
+  if owner.ended > number then
+    return 2
+  end
+  return owner.closed_until > owner.now and 1 or 0
 end
 
--- The conversations to be erased next.
-local function next_members(conversations)
-  return redis.call("ZRANGE", conversations, 0, BATCH - 1)
+-- The conversations to be erased next; `lives` knows also those that have no turn yet.
+local function next_members(conversations, lives)
+  local members = redis.call("ZRANGE", lives, 0, BATCH - 1)
+  return #members > 0 and members or redis.call("ZRANGE", conversations, 0, BATCH - 1)
 end

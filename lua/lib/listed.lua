@@ -15,6 +15,13 @@ local function prolong(key, left_ms, ttl_ms)
   end
 end
 
+-- Notes a conversation that is not listed, as it has no turn: it is waited for.
+local function note_waiting(lives, member, now, ttl_ms)
+  local left_ms = redis.call("PTTL", lives)
+  redis.call("ZADD", lives, "NX", string.format("%d", now + ttl_ms), member)
+  prolong(lives, left_ms, ttl_ms)
+end
+
 local function take_off(conversations, lives, names, member)
   redis.call("ZREM", conversations, member)
   redis.call("ZREM", lives, member)

@@ -1,11 +1,12 @@
 -- What was begun and erased of an owner, as one text beside all that the owner has:
---   generation 1 <number> <erased> <closed_until_ms> <conversations> <turns> <messages> <keys>
+--   generation 1 <number> <erased> <ended> <closed_until_ms> <removed: four counts>
 -- `number` is the newest that was given out: the server's clock in microseconds, or one more
 -- than the one before, whichever is larger. What is going to write for the owner is given one
 -- when it begins, and is refused if the owner was erased at a later one (`erased`). While an
--- erasure is at work, until `closed_until_ms`, nothing is written; 0 is that none is at work.
--- The other four count what the newest erasure has removed.
-local GENERATION = "^generation 1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$"
+-- erasure is at work, until `closed_until_ms`, nothing is written; 0 is that none is at work,
+-- and `ended` is when the last one ended. The counts are of the conversations, turns, messages
+-- and keys that the newest erasure has removed.
+local GENERATION = "^generation 1 (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$"
 -- How long it may take from the beginning to the last write, in microseconds; and how long
 -- begun, erased and cleared are remembered, in milliseconds: twice as long, for all clocks.
 local LONGEST_US = 86400000000
@@ -18,10 +19,10 @@ local function read_generation(key)
   local now_us = time[1] * 1000000 + time[2]
   local owner = {
     now_us = now_us, now = math.floor(now_us / 1000), number = now_us, erased = now_us,
-    closed_until = 0, conversations = 0, turns = 0, messages = 0, keys = 0,
+    ended = 0, closed_until = 0, conversations = 0, turns = 0, messages = 0, keys = 0,
   }
   local text = redis.call("GET", key) or ""
-  local number, erased, closed_until, conversations, turns, messages, keys =
+  local number, erased, ended, closed_until, conversations, turns, messages, keys =
     string.match(text, GENERATION)
   if not number then
     local format = string.match(text, "^generation (%d+) ")
@@ -31,7 +32,7 @@ local function read_generation(key)
     return owner
   end
   owner.number, owner.erased = tonumber(number), tonumber(erased)
-  owner.closed_until = tonumber(closed_until)
+  owner.ended, owner.closed_until = tonumber(ended), tonumber(closed_until)
   owner.conversations, owner.turns = tonumber(conversations), tonumber(turns)
   owner.messages, owner.keys = tonumber(messages), tonumber(keys)
   return owner
@@ -45,8 +46,8 @@ end
 
 local function write_generation(key, owner)
   local text = string.format(
-    "generation 1 %d %d %d %d %d %d %d",
-    owner.number, owner.erased, owner.closed_until,
+    "generation 1 %d %d %d %d %d %d %d %d",
+    owner.number, owner.erased, owner.ended, owner.closed_until,
     owner.conversations, owner.turns, owner.messages, owner.keys
   )
   redis.call("SET", key, text, "PX", REMEMBERED_MS)

@@ -57,19 +57,22 @@ class Together(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """A look at every key that there is, for those that begin alike.
+    """A look at some of all keys that there are, for those that begin alike.
 
-    Its result is a set of keys: of all that were there from its beginning to its end.
+    Its result is where to go on, None at the end, and a list of keys; what was there from
+    the beginning to the end is among them, some of it twice.
 
     Attributes:
         operation: As for `Call`.
         key: A key of the slot that they are in; empty looks at all nodes of a Cluster.
         pattern: As for `SCAN`.
+        at: Where to go on; None is the beginning.
     """
 
     operation: str
     key: bytes
     pattern: bytes
+    at: Any = None
 
 
 class Ask(NamedTuple):

@@ -12,7 +12,7 @@ import contextvars
 import inspect
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
 
@@ -219,31 +219,47 @@ def _read(call: Call, reply: Any) -> Any:
     return call.read(reply)
 
 
-def _scan(client: Client, step: Scan) -> set[bytes]:
-    cursors: Any = client
+def _scan(client: Client, step: Scan) -> tuple[Any, list[bytes]]:
+    anyone: Any = client
+    options: dict[str, Any] = {"match": step.pattern, "count": _SCANNED}
     try:
-        if isinstance(client, redis.RedisCluster):
-            where = cursors.get_node_from_key(step.key.decode()) if step.key else client.PRIMARIES
-            found = cursors.scan_iter(step.pattern, count=_SCANNED, target_nodes=where)
-        else:
-            found = cursors.scan_iter(step.pattern, count=_SCANNED)
-        return {key if isinstance(key, bytes) else key.encode() for key in found}
+        if not isinstance(client, redis.RedisCluster):
+            return _scanned(anyone.scan(step.at or 0, **options), ())
+        (name, cursor), *later = step.at or _nodes(client, step)
+        node = client.get_node(node_name=name)
+        return _scanned(anyone.scan(cursor, target_nodes=node, **options), later)
     except FAULTS as error:
         raise translated(error, _as_call(step)) from error
 
 
-async def _ascan(client: AsyncClient, step: Scan) -> set[bytes]:
-    cursors: Any = client
+async def _ascan(client: AsyncClient, step: Scan) -> tuple[Any, list[bytes]]:
+    anyone: Any = client
+    options: dict[str, Any] = {"match": step.pattern, "count": _SCANNED}
     try:
-        if isinstance(client, redis.asyncio.RedisCluster):
-            await client.initialize()
-            where = client.get_node_from_key(step.key.decode()) if step.key else client.PRIMARIES
-            found = cursors.scan_iter(step.pattern, count=_SCANNED, target_nodes=where)
-        else:
-            found = cursors.scan_iter(step.pattern, count=_SCANNED)
-        return {key if isinstance(key, bytes) else key.encode() async for key in found}
+        if not isinstance(client, redis.asyncio.RedisCluster):
+            return _scanned(await anyone.scan(step.at or 0, **options), ())
+        await client.initialize()
+        (name, cursor), *later = step.at or _nodes(client, step)
+        node = client.get_node(node_name=name)
+        return _scanned(await anyone.scan(cursor, target_nodes=node, **options), later)
     except FAULTS as error:
         raise translated(error, _as_call(step)) from error
+
+
+def _nodes(client: Any, step: Scan) -> list[tuple[str, int]]:
+    """Give the nodes of a Cluster to be looked at, each with the cursor of its beginning."""
+    found = [client.get_node_from_key(step.key.decode())] if step.key else client.get_primaries()
+    return [(node.name, 0) for node in found]
+
+
+def _scanned(
+    reply: tuple[Any, list[Any]], later: Sequence[tuple[str, int]]
+) -> tuple[Any, list[bytes]]:
+    cursor, found = reply
+    at: Any = cursor
+    if isinstance(cursor, dict):  # of the node
+        at = [*((name, place) for name, place in cursor.items() if place), *later]
+    return at or None, [key if isinstance(key, bytes) else key.encode() for key in found]
 
 
 def _as_call(step: Scan) -> Call:

@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from . import _json
@@ -27,8 +28,10 @@ __all__ = [
     "begin",
     "begun",
     "erase",
+    "keep_closed",
     "listing_name",
     "page",
+    "scan",
     "set_title",
     "title",
 ]
@@ -47,7 +50,9 @@ the owner, as long as `keep_closed` is yielded every few seconds.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TRIES = 5
+_LAPSED, _CLOSED, _ENDED = range(3)  # as erase_some answers
 _SWEPT_AT_ONCE = 400
+_STEPS_OF_A_SCAN = 50  # between two that keep the owner closed
 _SPECIAL = re.compile(rb"[\\*?\[\]^-]")  # to SCAN
 
 
@@ -147,27 +152,30 @@ def set_title(keys: Keys, title: bytes) -> Flow[bool]:
 def erase(keys: OwnerKeys, erasers: Sequence[Eraser], *, verify: bool) -> Flow[Erasure]:
     """Delete everything of an owner: two calls, and one for each 100 conversations."""
     parts: dict[str, int] = {}
-    for _ in range(_TRIES):
-        number: int
-        members: list[bytes]
-        number, *members = yield script_call("erase_begin", keys, {}, list, operation="erase")
-        in_time: int = 1
-        while in_time and members:
-            in_time, *members = yield _erase_some(keys, number, members)
-        for eraser in erasers if in_time else ():
-            for name, count in (yield from eraser(keys, number)).items():
-                parts[name] = parts.get(name, 0) + count
-            in_time, *_ = yield keep_closed(keys, number)
-        if in_time and verify:
-            in_time = yield from _sweep(keys, number)
-        if in_time:
-            in_time, conversations, turns, messages, removed = yield script_call(
+    lapses = again = 0
+    while lapses < _TRIES:
+        begin = script_call("erase_begin", keys, {"again": again}, list, operation="erase")
+        number, *members = yield begin
+        again, state = 1, _CLOSED
+        while members and state == _CLOSED:
+            state, *members = yield _erase_some(keys, number, members)
+        for eraser in erasers:
+            if state == _CLOSED:
+                for name, count in (yield from eraser(keys, number)).items():
+                    parts[name] = parts.get(name, 0) + count
+                state, *_ = yield keep_closed(keys, number)
+        if verify and state == _CLOSED:
+            state = yield from _sweep(keys, number)
+        if state == _ENDED and (verify or erasers):
+            continue  # another erasure need not have looked at all that this one has to
+        if state != _LAPSED:
+            ended, *counts = yield script_call(
                 "erase_end", keys, {"number": number}, list, operation="erase"
             )
-            if in_time:
-                return Erasure(
-                    conversations, turns, messages, removed, verified=verify, parts=parts
-                )
+            if ended:
+                conversations, turns, messages, removed = counts
+                return Erasure(conversations, turns, messages, removed, verify, parts)
+        lapses += 1
         log.info("an erasure of %s was held up, and is begun again", keys)
     msg = (
         f"erase of {keys}: each of {_TRIES} tries was held up for seconds, so that others may "
@@ -177,7 +185,7 @@ def erase(keys: OwnerKeys, erasers: Sequence[Eraser], *, verify: bool) -> Flow[E
 
 
 def keep_closed(keys: OwnerKeys, number: int) -> Call:
-    """Keep writers out for some seconds more; answers whether they were out till now."""
+    """Keep writers out for some seconds more; answers 1 first where they were out till now."""
     return _erase_some(keys, number, [])
 
 
@@ -204,20 +212,35 @@ def _sweep(keys: OwnerKeys, number: int) -> Flow[int]:
     # Parts that are indexed by the server have a letter behind the version, as in `:1f:{`.
     pattern = _SPECIAL.sub(rb"\\\g<0>", before) + b"*" + brace + tag + b"*"
     ours = re.compile(re.escape(before) + b"[a-z]*" + re.escape(brace + tag))
+    state: int = _CLOSED
     for _ in range(_TRIES):
-        found: set[bytes] = yield Scan("erase", keys.generation, pattern)
-        rest = sorted(filter(ours.match, found.difference(keys)))
-        if not rest:
-            in_time: int
-            in_time, *_ = yield keep_closed(keys, number)
-            return in_time
+        rest, at = set[bytes](), None
+        for step in count(1):
+            at, found = yield Scan("erase", keys.generation, pattern, at)
+            rest.update(filter(ours.match, set(found).difference(keys)))
+            if at is None or step % _STEPS_OF_A_SCAN == 0:
+                state, *_ = yield keep_closed(keys, number)
+                if at is None or state != _CLOSED:
+                    break
+        if not rest or state != _CLOSED:
+            return state
         for start in range(0, len(rest), _SWEPT_AT_ONCE):
-            some = rest[start : start + _SWEPT_AT_ONCE]
-            in_time, *_ = yield _erase_some(keys, number, [b"-"] * len(some), some)
-            if not in_time:
-                return 0
+            some = sorted(rest)[start : start + _SWEPT_AT_ONCE]
+            state, *_ = yield _erase_some(keys, number, [b"-"] * len(some), some)
+            if state != _CLOSED:
+                return state
     msg = f"erase of {keys}: keys of the owner come again and again; who writes them?"
     raise ServerError(msg)
+
+
+def scan(operation: str, key: bytes, pattern: bytes) -> Flow[set[bytes]]:
+    """Look at every key there is; see `Scan`."""
+    keys, at = set[bytes](), None
+    while True:
+        at, found = yield Scan(operation, key, pattern, at)
+        keys.update(found)
+        if at is None:
+            return keys
 
 
 def _read_rows(reply: list[Any]) -> list[_Row]:

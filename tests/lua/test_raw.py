@@ -27,7 +27,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "expire": {"ttl_ms": 60_000},
     "fold": {"token": "t", "lease_ms": 0, "covered": 0, "upto": "1-a", "value": "[1,1]"},
     "fold_begin": {"token": "t", "lease_ms": 60_000},
-    "erase_begin": {},
+    "erase_begin": {"again": 0},
     "erase_end": {"number": 1},
     "erase_some": {"number": 1},
     "lease_release": {"token": "t"},

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from turnstore._calls import Flow, Scan
+from turnstore._calls import Flow
 from turnstore._checks import ordinal
+from turnstore._owners import scan
 
 from ._forgetting import remove
 from ._model import Fact
@@ -155,7 +156,7 @@ def retain(base: Base, owner: str | None, rule: Rule, *, dry_run: bool) -> Flow[
 
 def owners(ground: Ground) -> Flow[list[OwnerPlace]]:
     """Find all owners of a store with facts: looks at every key of the server."""
-    found: set[bytes] = yield Scan("owners", b"", ground.pattern)
+    found = yield from scan("owners", b"", ground.pattern)
     return [ground.owner_in(key) for key in sorted(found)]
 
 
