@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from turnstore._calls import Call, Flow
 from turnstore._redaction import Redact, redacted_text
-from turnstore.errors import EngineMismatchError
+from turnstore.errors import EngineMismatchError, UnsupportedError
 
 from ._commit import Began, Blocked, Change, Commit, CursorMove, begin, commit
 from ._embedding import Embedder
@@ -106,6 +106,7 @@ class Base:
         Raises:
             EngineMismatchError: The store's facts are in another space, or what is on the
                 server is not what the engine would make.
+            UnsupportedError: The server has not what the engine needs.
         """
         if self._backend is not None and (self._is_prepared or moving):
             return self._backend
@@ -113,6 +114,12 @@ class Base:
         backend = self._backend or (yield from self._choose(register))
         current = register.get("current", "")
         if not current:
+            if not (yield from backend.engine.is_available()):
+                msg = (
+                    f"the server has not what the engine {backend.engine.name} needs; nothing was "
+                    'read or written. engine="auto" takes what it has, and "plain" needs nothing'
+                )
+                raise UnsupportedError(msg)
             yield self._write("HSETNX", "current", backend.space.token)
             register = yield from self.register()
             current = register["current"]

@@ -11,11 +11,12 @@ from turnstore._keys import OwnerKeys
 from turnstore.errors import ServerError
 
 from ._owner import Ground, OwnerPlace
-from .engines import counted
+from .engines import documents_of
 
 __all__ = ["Eraser"]
 
 _AT_ONCE = 400
+_TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Eraser:
             if not in_time:
                 return {}
         for token in indexed:
-            yield from _check(place, token)
+            yield from _rest(place, token, keys, number)
         return {"facts": len(ids)} if ids else {}
 
 
@@ -75,15 +76,21 @@ def _delete(keys: OwnerKeys, number: int, gone: list[bytes]) -> Call:
     )
 
 
-def _check(place: OwnerPlace, token: str) -> Flow[None]:
-    """Ask the index of a space whether it has anything of the owner."""
-    left = yield from counted(place.index(token), place.digest)
-    if left:
-        msg = (
-            f"erase of {place.keys}: the index still counts {left} of its documents, though all "
-            "that are known were deleted. Do it again with verify=True"
-        )
-        raise ServerError(msg)
+def _rest(place: OwnerPlace, token: str, keys: OwnerKeys, number: int) -> Flow[None]:
+    """Ask the index of a space whether it has anything of the owner left, and delete that."""
+    left, stalls = 0, 0
+    while stalls < _TRIES:
+        found = yield from documents_of(place.index(token), place.digest, _AT_ONCE)
+        if not found.total:
+            return
+        stalls = 0 if found.total < left else stalls + 1
+        left = found.total
+        yield _delete(keys, number, list(found.rows))
+    msg = (
+        f"erase of {place.keys}: the index still counts {left} documents of the owner, though all "
+        "that it names were deleted; do it again"
+    )
+    raise ServerError(msg)
 
 
 def _texts(reply: Any) -> list[str]:

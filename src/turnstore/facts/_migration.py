@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from turnstore._calls import Call, Flow
 from turnstore.errors import ServerError
 
+from ._commit import Began, begin
 from ._owner import OwnerPlace, script_call
 from ._reading import Row, all_ids, read_rows
 from ._record import Record, times_of
@@ -24,7 +25,6 @@ from .engines import counted, drop_index, name_index
 
 if TYPE_CHECKING:
     from ._base import Backend, Base
-    from ._commit import Began
     from ._embedding import Vector
 
 __all__ = ["Migration", "migrate", "vectors_of"]
@@ -125,7 +125,7 @@ class _Mover:
         """Put what is missing into the new space, and make it the first if nothing changed."""
         target = self._backend.space.token
         if target not in spaces:
-            began = yield from self._base.begin(self._place, (), "migrate")
+            began = yield from begin(self._place, (), "migrate")
             yield self._said(began, spaces, -1, (*spaces, target))
             return False
         ids = yield from all_ids(self._place, "migrate")
@@ -136,13 +136,13 @@ class _Mover:
         if not complete:
             return False  # facts were changed, so that their new vectors are not put yet
         yield from self._check(facts, changes)
-        began = yield from self._base.begin(self._place, (), "migrate")
+        began = yield from begin(self._place, (), "migrate")
         others = tuple(token for token in spaces if token != target)
         return bool((yield self._said(began, spaces, changes, (target, *others))))
 
     def _fill(self, ids: Sequence[str], spaces: tuple[str, ...]) -> Flow[bool]:
         """Put the vectors of some facts that are missing; False where one could not be put."""
-        began = yield from self._base.begin(self._place, (), "migrate")
+        began = yield from begin(self._place, (), "migrate")
         rows = yield from self._read(ids, self._backend.space.token)
         missing = [row.record for row in rows.values() if not row.packed]
         if not missing:
@@ -210,11 +210,11 @@ class _Mover:
             if not keys:
                 keys = [self._place.vector(token, id_) for id_ in ids]
             for start in range(0, len(keys), _DROPPED_AT_ONCE):
-                began = yield from self._base.begin(self._place, (), "migrate")
+                began = yield from begin(self._place, (), "migrate")
                 part = keys[start : start + _DROPPED_AT_ONCE]
                 yield self._said(began, spaces, -1, spaces, part)
             self._count.dropped += facts
-        began = yield from self._base.begin(self._place, (), "migrate")
+        began = yield from begin(self._place, (), "migrate")
         yield self._said(began, spaces, -1, (target,))
 
     def _state(self) -> Flow[tuple[tuple[str, ...], int, int]]:

@@ -85,7 +85,9 @@ class Machine(RuleBasedStateMachine):
         self._server = server
         self._runner = runner
         names: dict[str, Any] = {"name": f"machine-{uuid4().hex}", "prefix": prefix}
-        nothing = dict.fromkeys(("neighbours", "sitting", "answers", "questions", "dates"), 0.0)
+        nothing: dict[str, Any] = dict.fromkeys(
+            ("neighbours", "sitting", "answers", "questions", "dates"), 0.0
+        )
         options: dict[str, Any] = {
             "embed": embed,
             "dimensions": DIMENSIONS,

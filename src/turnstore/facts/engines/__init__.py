@@ -6,6 +6,7 @@ from ._engine import Engine
 from ._index import counted
 from ._index import drop as drop_index
 from ._index import name_it as name_index
+from ._index import of_owner as documents_of
 from .plain import Plain
 from .search import Search
 from .vectorset import VectorSet
@@ -17,6 +18,7 @@ __all__ = [
     "Search",
     "VectorSet",
     "counted",
+    "documents_of",
     "drop_index",
     "engine_named",
     "keeping",

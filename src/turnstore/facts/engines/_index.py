@@ -27,6 +27,7 @@ __all__ = [
     "drop",
     "info",
     "name_it",
+    "of_owner",
     "read_found",
     "state_of",
 ]
@@ -157,22 +158,26 @@ def state_of(found: dict[str, Any]) -> IndexState:
     )
 
 
-def counted(index: bytes, owner: str) -> Flow[int]:
-    """Count the documents of an owner; none where there is no such index: one call."""
-    parameters = ("PARAMS", 2, "owner", owner, "LIMIT", 0, 0, "DIALECT", 2)
+def of_owner(index: bytes, owner: str, limit: int) -> Flow[Found]:
+    """Find documents of an owner, whatever is in them; none where there is no index: one call."""
+    arguments = (
+        *("@u:{$owner}", "NOCONTENT", "PARAMS", 2, "owner", owner),
+        *("LIMIT", 0, limit, "DIALECT", 2),
+    )
     try:
         found: Found = yield Call(
-            "index",
-            (index,),
-            "ft.search",
-            ("@u:{$owner}", *parameters),
-            writes=False,
-            read=read_found,
+            "index", (index,), "ft.search", arguments, writes=False, read=read_found
         )
     except ServerError as error:
         if _is_unknown(error):
-            return 0
+            return Found(0, {}, has_warnings=True)
         raise
+    return found
+
+
+def counted(index: bytes, owner: str) -> Flow[int]:
+    """Count the documents of an owner; none where there is no index: one call."""
+    found = yield from of_owner(index, owner, 0)
     return found.total
 
 

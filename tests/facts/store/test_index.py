@@ -1,0 +1,273 @@
+"""The index of RediSearch: it is made once, compared, and never overwritten."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.facts.meaning.kit import DIMENSIONS
+from tests.facts.store.raw import look, place_of
+from tests.servers.facade import inner
+from turnstore import EngineMismatchError, UnavailableError
+from turnstore.facts import NewFact, Ranking, Search
+from turnstore.facts._space import Space
+from turnstore.facts.engines._engine import Filter, IndexState
+from turnstore.facts.engines._index import Found, read_found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.facts.store.conftest import NewFacts
+    from tests.servers.running import Server
+    from turnstore.facts import AsyncFacts
+
+pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-8.2-search")]
+
+
+@pytest.fixture(autouse=True)
+def no_index_stays(server: Server, prefix: str) -> Iterator[None]:
+    """Drop the indexes of a test; they are no keys."""
+    yield
+    for name in server.raw.execute_command("FT._LIST"):
+        if name.startswith(prefix.encode()):
+            server.raw.execute_command("FT.DROPINDEX", name)
+
+
+def index_of(facts: AsyncFacts) -> bytes:
+    base = inner(facts)._base
+    index: bytes = base.ground.index(base._backend.space.digest)
+    return index
+
+
+def told(server: Server, index: bytes) -> Any:
+    reply = server.raw.execute_command("FT.INFO", index)
+    return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=False))
+
+
+async def test_it_is_made_once_and_has_a_second_name(new_facts: NewFacts, server: Server) -> None:
+    facts = new_facts()
+    await facts.add("ada", "Ada swims.")
+    index = index_of(facts)
+    assert told(server, index)[b"num_docs"] == 1
+    await new_facts().add("ada", "Ada reads.")
+    assert told(server, index)[b"num_docs"] == 2
+    alias = inner(facts)._base.ground.alias
+    assert told(server, alias)[b"index_name"] == index
+
+
+async def test_an_index_of_another_make_is_left_as_it_is(
+    new_facts: NewFacts, server: Server
+) -> None:
+    facts = new_facts()
+    await facts.add("ada", "Ada swims.")
+    index = index_of(facts)
+    place = place_of(facts, "ada")
+    server.raw.execute_command("FT.DROPINDEX", index)
+    start = place.vector(look_spaces(server, facts)[0], "").rpartition(b"{")[0]
+    schemas = [
+        ("u", "TAG", "emb", "VECTOR", "FLAT", 6, *vector(DIMENSIONS)),
+        ("u", "TAG", "SEPARATOR", "\x1f", "CASESENSITIVE", "emb", "VECTOR", "HNSW", 6, *vector(8)),
+        ("u", "TEXT"),
+    ]
+    for schema in schemas:
+        server.raw.execute_command(
+            *("FT.CREATE", index, "ON", "HASH", "PREFIX", 1, start, "SCHEMA", *schema)
+        )
+        before = told(server, index)[b"attributes"]
+        other = new_facts()
+        for call in (
+            other.search("ada", "x"),
+            other.add("ada", "x"),
+        ):
+            with pytest.raises(EngineMismatchError, match="left as it is"):
+                await call
+        assert told(server, index)[b"attributes"] == before
+        server.raw.execute_command("FT.DROPINDEX", index)
+
+
+def vector(dimensions: int) -> tuple[Any, ...]:
+    return ("TYPE", "FLOAT32", "DIM", dimensions, "DISTANCE_METRIC", "COSINE")
+
+
+def look_spaces(server: Server, facts: AsyncFacts) -> list[str]:
+    raw = server.raw.hget(place_of(facts, "ada").keys.postings, "#v")
+    spaces: list[str] = raw.decode().split()
+    return spaces
+
+
+async def test_an_index_of_other_keys_is_refused(new_facts: NewFacts, server: Server) -> None:
+    facts = new_facts()
+    await facts.add("ada", "Ada swims.")
+    index = index_of(facts)
+    made = Search()
+    server.raw.execute_command("FT.DROPINDEX", index)
+    tag = ("TAG", "SEPARATOR", "\x1f", "CASESENSITIVE")
+    numbers = [
+        part for name in ("known", "from", "to", "expired", "before") for part in (name, "NUMERIC")
+    ]
+    server.raw.execute_command(
+        *("FT.CREATE", index, "ON", "HASH", "PREFIX", 1, "somebody:", "SCHEMA"),
+        *("u", *tag, "c", *tag, "k", *tag, *numbers, "emb", "VECTOR", "HNSW", 10),
+        *(*vector(DIMENSIONS), "M", made.m, "EF_CONSTRUCTION", made.ef_construction),
+    )
+    with pytest.raises(EngineMismatchError, match="somebody:"):
+        await new_facts().search("ada", "x")
+
+
+OTHERS = [
+    Search(m=32),
+    Search(ef_construction=100),
+    Search(algorithm="flat"),
+    Search(dtype="float16"),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=str)
+async def test_other_options_are_another_space(new_facts: NewFacts, other: Search) -> None:
+    await new_facts().add("ada", "Ada swims.")
+    with pytest.raises(EngineMismatchError):
+        await new_facts(engine=other).search("ada", "x")
+
+
+async def test_options_of_a_search_alone_are_not(new_facts: NewFacts) -> None:
+    await new_facts().add("ada", "Ada swims.")
+    facts = new_facts(engine=Search(ef=50, exact=0, timeout=0.5))
+    assert len(await facts.search("ada", "swims", min_score=None)) == 1
+
+
+async def test_an_index_that_is_gone_is_made_again(new_facts: NewFacts, server: Server) -> None:
+    facts = new_facts()
+    await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(50)])
+    server.raw.execute_command("FT.DROPINDEX", index_of(facts))
+    again = new_facts()
+    hits = await again.search("ada", "Ada knows 7.", top_k=1, min_score=0.9)
+    assert [hit.fact.text for hit in hits] == ["Ada knows 7."]
+
+
+async def test_an_index_that_is_still_built_hides_nothing(
+    new_facts: NewFacts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    facts = new_facts(ranking=Ranking(near_duplicate=None))
+    await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(50)])
+
+    def nothing_yet(*_: object) -> Any:
+        yield from ()
+        return {}
+
+    def building(*_: object) -> Any:
+        yield from ()
+        return IndexState(documents=3, indexing=True)
+
+    monkeypatch.setattr(Search, "nearest", nothing_yet)
+    monkeypatch.setattr(Search, "state", building)
+    for times in (1, 2):
+        hits = await facts.search("ada", "nothing of these words 7", top_k=50, min_score=None)
+        assert len(hits) == 50
+        assert facts.counts["indexing"] == times
+    assert caplog.text.count("building its index") == 1
+    assert not (await facts.health()).is_well
+
+
+async def test_a_document_that_was_not_indexed_is_noticed(
+    new_facts: NewFacts, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    facts = new_facts()
+    added = await facts.add("ada", "Ada swims.")
+    place = place_of(facts, "ada")
+    key = place.vector(look_spaces(server, facts)[0], "x" * 12)
+    server.raw.hset(key, mapping={"u": place.digest, "emb": b"\0" * 8})
+    server.raw.pexpire(key, 100_000)
+    health = await facts.health()
+    assert (health.indexing_failures, health.is_well) == (1, False)
+    await facts.add("ada", "Ada reads.")
+    assert facts.counts["indexing_failures"] == 1
+    assert "could not take 1 documents" in caplog.text
+    assert len(await facts.search("ada", "swims reads", min_score=None)) == 2
+    assert await facts.get("ada", added.id)
+
+
+async def test_an_erasure_removes_what_only_the_index_knows(
+    new_facts: NewFacts, server: Server
+) -> None:
+    facts = new_facts()
+    await facts.add_many("bob", [NewFact(text="Bob swims.")])
+    await facts.add("ada", "Ada swims.")
+    place = place_of(facts, "ada")
+    for number in range(500):
+        key = place.vector(look_spaces(server, facts)[0], f"y{number:011}")
+        server.raw.hset(key, mapping={"u": place.digest, "emb": b"\0" * 4 * DIMENSIONS})
+    assert (await facts.erase("ada")).parts == {"facts": 1}
+    left = [key for key in server.lives(facts_prefix(facts)) if place.digest.encode() in key]
+    assert [key for key in left if not key.endswith(b":generation")] == []
+    assert len(look(server, facts, "bob").records) == 1
+
+
+def facts_prefix(facts: AsyncFacts) -> str:
+    prefix: str = inner(facts)._base.ground.prefix
+    return prefix
+
+
+# What a server may answer
+
+
+SPACE = Space("search", "words:1", 2, "float32")
+
+
+def answered(*answers: Found) -> dict[str, Any]:
+    """Run a search on these answers of the server."""
+
+    class Place:
+        digest = "d" * 32
+        keys = "facts"
+
+        def index(self, token: str) -> bytes:
+            return token.encode()
+
+    import numpy as np  # noqa: PLC0415 - these tests need it
+
+    question = np.array([1, 0], dtype=np.float32)
+    place: Any = Place()
+    flow = Search().nearest(place, SPACE, question, 3, Filter(5), 9)
+    try:
+        next(flow)
+        for answer in answers:
+            flow.send(answer)
+    except StopIteration as stop:
+        found: dict[str, Any] = stop.value
+        return found
+    raise AssertionError("it asks for more")
+
+
+def found(count: int, total: int, *warnings: str, told: bool) -> Found:
+    rows: dict[bytes, bytes | None] = {b"x:%d" % n: b"\0" * 8 for n in range(count)}
+    return Found(total, rows, told, tuple(warnings))
+
+
+def test_a_server_that_was_too_slow_gives_no_part() -> None:
+    with pytest.raises(UnavailableError, match="Timeout limit"):
+        answered(found(1, 1, "Timeout limit was reached", told=True))
+    with pytest.raises(UnavailableError, match="fewer than there are"):
+        answered(found(1, 1, told=False), found(0, 2, told=False))
+    assert len(answered(found(1, 1, told=True))) == 1
+    assert len(answered(found(1, 1, told=False), found(0, 1, told=False))) == 1
+    assert len(answered(found(3, 3, told=False))) == 3
+
+
+def test_a_document_that_expired_meanwhile_has_no_vector() -> None:
+    two = [2, b"x:1", [b"emb", b"1234", b"distance", b"0"], b"x:2", None]
+    assert read_found(two).rows == {b"x:1": b"1234", b"x:2": None}
+    row = {b"id": b"x:1", b"extra_attributes": {b"emb": b"1234"}, b"values": []}
+    gone = {b"id": b"x:2", b"values": []}
+    three = {b"total_results": 2, b"results": [row, gone], b"warning": [b"late"]}
+    assert read_found(three) == Found(
+        2, {b"x:1": b"1234", b"x:2": None}, has_warnings=True, warnings=("late",)
+    )
+    assert read_found([5]) == Found(5, {}, has_warnings=False)
+    assert read_found([2, b"x:1", b"x:2"]).rows == {b"x:1": None, b"x:2": None}
+
+
+async def test_facts_of_an_index_are_whole(new_facts: NewFacts, server: Server) -> None:
+    facts = new_facts(engine=Search(algorithm="flat", block_size=16))
+    await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(120)])
+    look(server, facts, "ada")
