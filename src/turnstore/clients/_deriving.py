@@ -56,7 +56,7 @@ def derive(
         raise TypeError("this client has a memory already; wrap the client that it was made from")
     kind: type = type(client)
     wrapped = copy.copy(client)
-    wrapped.__class__ = _derived(kind, remembering)
+    wrapped.__class__ = derived(kind, remembering)
     state: Any = vars(wrapped)
     for name in _cached(kind) & state.keys():  # client.messages and the like lead back
         del state[name]
@@ -72,12 +72,11 @@ def derive(
 
 
 @cache
-def _derived(client: type, remembering: type) -> type:
-    """The class of a client with a memory; the SDK tells the provider its name, so it is kept."""
+def derived(kind: type, remembering: type) -> type:
+    """The class of what has a memory; some SDKs tell the provider its name, so it is kept."""
     names = ("__module__", "__qualname__", "__doc__")
-    return type(
-        client.__name__, (remembering, client), {name: getattr(client, name) for name in names}
-    )
+    own = {name: getattr(kind, name) for name in names} | {"__slots__": ()}
+    return type(kind.__name__, (remembering, kind), own)
 
 
 @cache

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, ExitStack, aclosing, closing, nullcontext, suppress
-from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from turnstore.clients._deriving import derived
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
@@ -44,17 +45,10 @@ def _twin(stream: Any, remembering: type) -> Any:
         return remembering()
     kind: type = type(stream)
     # The Router makes a class for each of its streams, which nobody else should keep.
-    derive = _derived.__wrapped__ if "<locals>" in kind.__qualname__ else _derived
+    derive = derived.__wrapped__ if "<locals>" in kind.__qualname__ else derived
     twin: Any = object.__new__(derive(kind, remembering))
     twin.__dict__ = vars(stream)
     return twin
-
-
-@cache
-def _derived(kind: type, remembering: type) -> type:
-    names = ("__module__", "__qualname__", "__doc__")
-    own = {name: getattr(kind, name) for name in names} | {"__slots__": ()}
-    return type(kind.__name__, (remembering, kind), own)
 
 
 class Remembered:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from contextlib import AsyncExitStack, ExitStack, aclosing
-from functools import cache, partial
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +21,7 @@ from google.genai.client import AsyncClient, Client
 from google.genai.models import AsyncModels, Models
 
 from turnstore.aio import AsyncConversation
+from turnstore.clients._deriving import derived
 from turnstore.clients._google_api import Api, AsyncApi
 from turnstore.turn import AsyncPendingTurn, PendingTurn
 
@@ -89,19 +90,10 @@ def _models(sdk: Any, kind: Any, begin: Any) -> Any:
 def _derived(client: Any, remembering: type, models: Any, **state: Any) -> Any:
     kind: type = type(client)
     wrapped = copy.copy(client)
-    wrapped.__class__ = _class(kind, remembering)
+    wrapped.__class__ = derived(kind, remembering)
     # The other client is kept: the SDK closes the connections of one that nobody has any more.
     vars(wrapped).update(state, _models=models, _turnstore_of=client)
     return wrapped
-
-
-@cache
-def _class(client: type, remembering: type) -> type:
-    """The class of a client with a memory, under the name of the client's own."""
-    names = ("__module__", "__qualname__", "__doc__")
-    return type(
-        client.__name__, (remembering, client), {name: getattr(client, name) for name in names}
-    )
 
 
 class _Remembering(Client):
