@@ -78,7 +78,9 @@ def servers() -> tuple[Found, ...]:
     """Give the servers of this run; the first is the one that runs every setup."""
     if url := os.environ.get("REDIS_URL"):
         return (Found("redis-url", "the server at REDIS_URL", partial(_at, url)),)
-    fake = Found("fakeredis", f"fakeredis {fakeredis.__version__}", Fake, has_socket=False)
+    about = f"fakeredis {fakeredis.__version__}"
+    # Facts are for real servers: on fakeredis a test of them would show nothing that those do not.
+    fake = Found("fakeredis", about, Fake, has_socket=False, engines=())
     return (*(_local() or _containers() or [_nothing()]), fake)
 
 
@@ -140,8 +142,7 @@ def _local() -> list[Found]:
         assert best.binary is not None
         about = f"three masters of {best.about}"
         start = partial(start_cluster, best.binary)
-        engines = tuple(dict.fromkeys(("plain", *best.engines)))
-        newest_first.append(Found("cluster", about, start, engines=engines))
+        newest_first.append(Found("cluster", about, start, engines=best.engines))
     return newest_first
 
 
