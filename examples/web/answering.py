@@ -89,8 +89,9 @@ async def _ask(openai: AsyncOpenAI, turn: AsyncPendingTurn) -> AsyncIterator[str
                 if choice.delta.content:
                     pieces.append(choice.delta.content)
                     yield choice.delta.content
-    if finish is None or finish in LEFT_OUT:  # a stream can just end
-        raise OpenAIError(f"the answer is not complete; the finish reason is {finish}")
+    # A stream can just end, and a refusal has no text.
+    if finish is None or finish in LEFT_OUT or not pieces:
+        raise OpenAIError(f"there is no whole answer; the finish reason is {finish}")
     turn.reply("".join(pieces))
 
 

@@ -30,7 +30,9 @@ def mortal(redis: EmbeddedServer) -> Iterator[EmbeddedServer]:
 
 
 @pytest.mark.parametrize(
-    "replies", [[Reply.error(500)] * 3, [Reply("I will", ending="truncated")]], ids=["down", "cut"]
+    "replies",
+    [[Reply.error(500)] * 3, [Reply("I will", ending="truncated")], [Reply(refusal="No.")]],
+    ids=["down", "cut", "refusal"],
 )
 def test_the_model_fails(
     tab: Tab, model: ModelServer, stored: Stored, replies: list[Reply]
