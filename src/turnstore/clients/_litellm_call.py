@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from litellm import ModelResponse
 
 from turnstore import _json
-from turnstore.clients import _anthropic_messages, _calling
+from turnstore.clients import _anthropic_messages, _calling, _google_contents
 from turnstore.clients._calling import Answer, mended, unstorable
 from turnstore.clients._deltas import Json, as_dict, dicts
 from turnstore.clients._litellm_folding import ChunkFolding, EventFolding
@@ -16,6 +16,9 @@ from turnstore.clients._litellm_folding import ChunkFolding, EventFolding
 if TYPE_CHECKING:
     from turnstore.clients._endpoints import Endpoint
     from turnstore.turn import AsyncPendingTurn, PendingTurn
+
+# What Google calls the contents that it keeps.
+_CACHED: Final = ("cached_content", "cachedContent")
 
 # Words of providers for a reply that failed, which LiteLLM turns into "stop". For others of that
 # kind there are the rules of OpenAI's endpoint.
@@ -53,8 +56,10 @@ class Call(_calling.Call):
         self._extra: Json = dict(cast("Json", extra)) if isinstance(extra, Mapping) else {}
         body = {**arguments, **self._extra}
         self._is_chat = endpoint.format == "openai.chat"
-        if self._is_chat:  # LiteLLM hands options of Anthropic's on
+        if self._is_chat:  # LiteLLM hands options of Anthropic's and of Google's on
             _anthropic_messages.given({**body, "messages": []})
+            cached = {name: body[name] for name in _CACHED if body.get(name)}
+            _google_contents.given({**cached, "contents": []})
         self._chunks = ChunkFolding() if self._is_chat else EventFolding()
         super().__init__(
             endpoint.given(body),

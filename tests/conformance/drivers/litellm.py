@@ -38,6 +38,8 @@ class Completion(_LiteLLM):
         {"previous_response_id": "r"},
         {"extra_body": {"conversation": "c"}},
         {"context_management": {"edits": []}},
+        {"cached_content": "cachedContents/1"},
+        {"extra_body": {"cachedContent": "cachedContents/1"}},
     )
     # Fields that LiteLLM does not know go, in a plain answer, to where it keeps a provider's own.
     _said: Json = {"role": "assistant", "content": "\x00 \u2028 é", "reasoning_content": "hm"}  # noqa: RUF012
