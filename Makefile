@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_FLAGS ?= -q -n auto
 
+# where `make web` listens
+PORT ?= 8000
+
 # redis-py versions that `make test-all` runs the tests with, beside the newest
 REDIS_PY := 5 6 7
 
@@ -26,7 +29,7 @@ demo: $(VENV)/demo.stamp  ## see an LLM client remember, with an embedded server
 	$(BIN)/turnstore demo
 
 web: $(VENV)/web.stamp  ## a chat in the browser, with several workers: examples/web
-	$(BIN)/python -m examples.web
+	$(BIN)/python -m examples.web --port $(PORT)
 
 test: debian-servers $(VENV)/test.stamp  ## the tests on every server there is, in under five minutes
 	$(BIN)/pytest $(PYTEST_FLAGS)

@@ -40,7 +40,7 @@ def main() -> None:
         print(f"{options.workers} workers share {redis}, and ask {model}.")
         print(f"Open http://127.0.0.1:{options.port} when they have started.", flush=True)
         uvicorn.run(
-            "examples.web.app:app",
+            f"{__package__}.app:app",
             port=options.port,
             workers=options.workers,
             access_log=False,

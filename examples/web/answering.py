@@ -23,7 +23,7 @@ from openai import AsyncOpenAI, OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
 from turnstore import AsyncConversation, Lease, LeaseError, SaveError, TurnstoreError
-from turnstore.errors import LeaseLostError
+from turnstore.errors import ErasedError, LeaseLostError
 from turnstore.turn import AsyncPendingTurn
 
 MODEL = os.environ.get("EXAMPLE_MODEL", "gpt-5")
@@ -63,6 +63,10 @@ async def answer(
                 return
             else:  # there is no reply then, so that the end of the block saves nothing
                 yield "again", saved.messages[-1]["content"]
+    except ErasedError as error:  # what began before an erasure never comes back
+        log.warning("%s", error)
+        yield "unsaved", "This conversation was deleted meanwhile, so nothing was stored."
+        return
     except SaveError as error:  # the answer is complete, and stands in the browser
         log.warning("%s", error)
         yield "saving", ""
@@ -101,7 +105,7 @@ async def _save_again(turn: AsyncPendingTurn) -> bool:
         await asyncio.sleep(pause)
         try:
             await turn.save()
-        except LeaseLostError:  # another message was answered meanwhile, without this one
+        except (ErasedError, LeaseLostError):  # erased, or another message was answered meanwhile
             return False
         except SaveError as error:
             log.warning("%s", error)

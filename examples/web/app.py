@@ -75,11 +75,11 @@ def conversation(
 ) -> AsyncConversation:
     """Give the handle of a conversation; no I/O.
 
-    The owner is a part of its id. So what somebody else's session finds under the same address is
+    It belongs to its owner. So what somebody else's session finds under the same address is
     another conversation, and an empty one.
     """
     store: AsyncStore = request.state.store
-    return store.conversation(f"{owner}/{chat_id}")
+    return store.conversation(chat_id, owner=owner)
 
 
 Chat = Annotated[AsyncConversation, Depends(conversation)]

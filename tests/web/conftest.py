@@ -165,7 +165,7 @@ def stored(redis: EmbeddedServer) -> Iterator[Callable[[Tab], list[str]]]:
         def read(tab: Tab) -> list[str]:
             session = next(one for one in tab.page.context.cookies() if one["name"] == "session")
             chat_id = tab.page.url.rpartition("/")[2]
-            messages = store.conversation(f"{session['value']}/{chat_id}").read(Window())
+            messages = store.conversation(chat_id, owner=session["value"]).read(Window())
             return [message["content"] for message in messages]
 
         yield read
