@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
-from anthropic.types import ToolUseBlock
 from openai.types.chat import ChatCompletionMessageFunctionToolCall
 from openai.types.responses import ResponseFunctionToolCall
 
@@ -93,7 +92,7 @@ CALLS = [
         id="responses",
     ),
     pytest.param(
-        ToolUseBlock(type="tool_use", id="call-1", name="f", input={"a": 1}),
+        {"type": "tool_use", "id": "call-1", "name": "f", "input": {"a": 1}},
         {"type": "tool_result", "tool_use_id": "call-1", "content": "said"},
         {"type": "tool_result", "tool_use_id": "call-1", "content": "said", "is_error": True},
         id="anthropic",
@@ -110,6 +109,12 @@ def test_a_call_is_read_and_answered_in_the_shape_of_its_provider(
     assert call.arguments in ('{"a": 1}', {"a": 1})
     assert call.result("said", failed=False) == result
     assert call.result("said", failed=True) == failure
+
+
+def test_a_call_may_be_an_object_of_anthropics_sdk() -> None:
+    types = pytest.importorskip("anthropic.types")
+    call = call_in(types.ToolUseBlock(type="tool_use", id="call-1", name="f", input={"a": 1}))
+    assert (call.name, call.arguments, call.id) == ("f", {"a": 1}, "call-1")
 
 
 @pytest.mark.parametrize("given", [None, "f", {}, {"type": "text"}, {"function": "f"}, [1]])
