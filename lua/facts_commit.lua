@@ -25,7 +25,7 @@ ARGV
   4  digest        text   of the owner          for the search index
   5  spaces        text   or empty              where vectors lie already; demanded
   6  target        text   one space             where the vectors of new facts go
-  7  ttl_ms        int    >= 0                  time to live; 0 keeps forever
+  7  ttl_ms        int    >= -1                 time to live; 0 keeps forever, -1 leaves it
   8  conversation  text   a digest, or empty    whose cursor moves
   9  expected      text   a cursor, or empty    where it stands; demanded
   10 cursor        text   the same              where it is to stand

@@ -38,7 +38,7 @@ local function renew(keys, ttl_ms, spaces, vectors)
   for place in ipairs(spaces) do
     keys[place] = KEYS[vectors + place - 1]
   end
-  for _, key in pairs(keys) do
+  for _, key in pairs(ttl_ms >= 0 and keys or {}) do
     if ttl_ms > 0 then
       redis.call("PEXPIRE", key, ttl_ms)
     else
@@ -53,7 +53,7 @@ end
 local function renew_documents(key, changes, spaces, ttl_ms, now, held)
   local written = false
   for place, space in ipairs(spaces) do
-    for _, change in ipairs(engine_of(space) == "search" and changes or {}) do
+    for _, change in ipairs(ttl_ms >= 0 and engine_of(space) == "search" and changes or {}) do
       if ttl_ms > 0 then
         redis.call("PEXPIRE", change.vectors[place], 2 * ttl_ms)
       else
@@ -80,6 +80,6 @@ end
 -- Makes the answer of a commit.
 local function done(key, answers, ttl_ms, now)
   local lives = redis.call("HGET", key, "#e")
-  local is_short = lives and (ttl_ms == 0 or tonumber(lives) < now + ttl_ms)
+  local is_short = lives and ttl_ms >= 0 and (ttl_ms == 0 or tonumber(lives) < now + ttl_ms)
   return { "done", is_short and 1 or 0, unpack(answers) }
 end

@@ -1,7 +1,7 @@
-"""The command line: `turnstore demo`, and a look at stored conversations.
+"""The command line: `turnstore demo`, a look at stored conversations, and the upkeep of facts.
 
 `turnstore --help` says what there is. The demo is in `_demo` and `_talk`, the looks are in
-`_show`, and what all of them print goes through `_terminal`.
+`_show`, the upkeep is in `_retain`, and what all of them print goes through `_terminal`.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
         from ._demo import demo  # noqa: PLC0415 - only the demo needs servers and processes
 
         return demo(terminal, cluster=options.cluster)
+    if options.command == "retain":
+        from ._retain import retain  # noqa: PLC0415 - only this needs facts, and numpy
+
+        return retain(options, terminal)
     from . import _show  # noqa: PLC0415 - as above
 
     return _show.run(options, terminal)
@@ -92,11 +96,35 @@ def parser() -> argparse.ArgumentParser:
         "Nothing is changed.",
     )
     _place(stat)
+
+    retain = commands.add_parser(
+        "retain",
+        help="remove facts that are not to be kept",
+        description="Remove long-term facts of all owners, or of one, by the rules that are "
+        "given; pinned facts stay. A time is a number of days, or one with h, d or w behind it. "
+        "To be run now and then, as from cron. It needs the extra facts.",
+    )
+    retain.add_argument("--closed-for", metavar="TIME", help="what has ended so long ago goes")
+    retain.add_argument("--older-than", metavar="TIME", help="what was stored so long ago goes")
+    retain.add_argument(
+        "--unused-for", metavar="TIME", help="what was not stored, heard or found for so long goes"
+    )
+    retain.add_argument(
+        "--fresh", type=float, metavar="SHARE", help="what is less fresh goes; from 0 to 1"
+    )
+    retain.add_argument("--most", type=int, metavar="N", help="facts kept of each owner")
+    retain.add_argument("--owner", metavar="ID", help="the id of one owner; default all")
+    retain.add_argument("--dry-run", action="store_true", help="only count what would go")
+    _store(retain)
     return top
 
 
 def _place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="the id of the conversation")
+    _store(parser)
+
+
+def _store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", required=True, metavar="NAME", help="the store's name")
     parser.add_argument(
         "--url", metavar="URL", help="the server; default REDIS_URL, else redis://localhost:6379"

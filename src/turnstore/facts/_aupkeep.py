@@ -183,7 +183,7 @@ class AsyncUpkeep:
             most=most,
             decay=decay or self._base.settings.ranking.decay or Decay(),
         )
-        return await self._run(retain(self._base, owner, rule, dry_run=bool(dry_run)))
+        return await self._run(retain(self._base.ground, owner, rule, dry_run=bool(dry_run)))
 
     async def migrate(self, *, drop: bool = False, dry_run: bool = False) -> Migration:
         """Move the facts of all owners to this embedder and this engine.

@@ -18,11 +18,10 @@ from turnstore._calls import Call, Flow
 from turnstore._redaction import Redact, redacted_text
 from turnstore.errors import EngineMismatchError, UnsupportedError
 
-from ._commit import Began, Blocked, Change, Commit, CursorMove, begin, commit
+from ._commit import Began, Change, Commit, CursorMove, again, begin, commit, renew
 from ._embedding import Embedder
-from ._owner import Ground, OwnerPlace, script_call
+from ._owner import Ground, OwnerPlace
 from ._ranking import Ranking
-from ._reading import all_ids
 from ._space import Space
 from .engines import AUTOMATIC, keeping
 from .engines._engine import Engine
@@ -32,9 +31,6 @@ __all__ = ["Backend", "Base", "Settings"]
 log = logging.getLogger("turnstore")
 
 R = TypeVar("R")
-
-_TRIES = 5
-_RENEWED_AT_A_TIME = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,50 +270,15 @@ class Base:
         )
         committed = yield from commit(place, changes, what, operation)
         if committed.is_short:
-            yield from self.renew(place, began.spaces or (backend.space.token,))
+            spaces = began.spaces or (backend.space.token,)
+            yield from renew(place, spaces, self.settings.ttl_ms)
         if any(answer == "1" for answer in committed.answers):
             yield from self._look_after(backend)
         return committed.answers
 
-    def again(
-        self, work: Callable[[], Flow[R]], passing: Iterable[str], tries: int = _TRIES
-    ) -> Flow[R]:
-        """Do something once more where what it rested on was changed meanwhile.
-
-        Args:
-            work: What is done.
-            passing: What may be in the way and then be gone, as `Blocked.what` names it.
-            tries: How often, in all.
-        """
-        for left in reversed(range(tries)):
-            try:
-                return (yield from work())
-            except Blocked as blocked:
-                if not left or blocked.what not in passing:
-                    raise
-        raise AssertionError  # the loop returns or raises
-
-    def renew(self, place: OwnerPlace, spaces: Sequence[str]) -> Flow[None]:
-        """Let the search documents of an owner live on, where each has a key of its own."""
-        life_ms = 2 * self.settings.ttl_ms
-        ids = yield from all_ids(place, "renewal")
-        keys = [
-            place.vector(token, id_)
-            for token in spaces
-            if token.startswith("search:")
-            for id_ in ids
-        ]
-        for start in range(0, max(len(keys), 1), _RENEWED_AT_A_TIME):
-            part = keys[start : start + _RENEWED_AT_A_TIME]
-            is_all = start + _RENEWED_AT_A_TIME >= len(keys)
-            yield script_call(
-                "facts_renew",
-                place,
-                {"ttl_ms": life_ms, "is_all": int(is_all)},
-                int,
-                more_keys=part,
-                operation="renewal",
-            )
+    def again(self, work: Callable[[], Flow[R]], passing: Iterable[str], tries: int = 5) -> Flow[R]:
+        """Do something once more where it was blocked; see `_commit.again`."""
+        return again(work, passing, tries)
 
     def _look_after(self, backend: Backend) -> Flow[None]:
         """See whether the server could index what was written."""

@@ -11,15 +11,16 @@ changes nothing the second time and answers the same.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from turnstore import _json
 from turnstore._calls import Flow
 
 from ._model import Fact
 from ._owner import OwnerPlace, script_call
+from ._reading import all_ids
 from ._record import NOTHING, Record, encode, moment, norm_of, posted, stamp, term_list, times_of
 from ._text import terms
 
@@ -39,12 +40,18 @@ __all__ = [
     "Replace",
     "Seen",
     "Unseen",
+    "again",
     "begin",
     "commit",
+    "renew",
 ]
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # of the idempotency key; a script reads it
 _KEY_LENGTH = 8
+_TRIES = 5
+_RENEWED_AT_A_TIME = 500
+
+R = TypeVar("R")
 
 
 class Add(NamedTuple):
@@ -165,7 +172,8 @@ class Commit(NamedTuple):
         began: From `begin`.
         engine: What writes the vectors.
         target: The token of the space that they are of.
-        ttl_ms: The time to live of everything of the owner; 0 keeps it forever.
+        ttl_ms: The time to live of everything of the owner; 0 keeps it forever, and -1 leaves
+            it as it is.
         operation: The name under which the log can undo it; empty is not logged.
         note: JSON for the log. No text of a user belongs into it, as it outlives facts.
         cursor: The cursor that moves along.
@@ -264,6 +272,42 @@ def commit(
         operation=operation,
     )
     return committed
+
+
+def again(work: Callable[[], Flow[R]], passing: Iterable[str], tries: int = _TRIES) -> Flow[R]:
+    """Do something once more where what it rested on was changed meanwhile.
+
+    Args:
+        work: What is done.
+        passing: What may be in the way and then be gone, as `Blocked.what` names it.
+        tries: How often, in all.
+    """
+    for left in reversed(range(tries)):
+        try:
+            return (yield from work())
+        except Blocked as blocked:
+            if not left or blocked.what not in passing:
+                raise
+    raise AssertionError  # the loop returns or raises
+
+
+def renew(place: OwnerPlace, spaces: Sequence[str], ttl_ms: int) -> Flow[None]:
+    """Let the search documents of an owner live on, where each has a key of its own."""
+    ids = yield from all_ids(place, "renewal")
+    keys = [
+        place.vector(token, id_) for token in spaces if token.startswith("search:") for id_ in ids
+    ]
+    for start in range(0, max(len(keys), 1), _RENEWED_AT_A_TIME):
+        part = keys[start : start + _RENEWED_AT_A_TIME]
+        is_all = start + _RENEWED_AT_A_TIME >= len(keys)
+        yield script_call(
+            "facts_renew",
+            place,
+            {"ttl_ms": 2 * ttl_ms, "is_all": int(is_all)},
+            int,
+            more_keys=part,
+            operation="renewal",
+        )
 
 
 _Part: TypeAlias = tuple[str, str, str, bytes, bytes, bytes, bytes, str]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from turnstore._calls import Call, Flow
 
 from ._adding import check_id
-from ._commit import Blocked, Remove
+from ._commit import Blocked, Commit, Remove, again, begin, commit, renew
 from ._owner import OwnerPlace, script_call
 from ._reading import read_records, walk
 from ._record import Record
+from .engines import Plain
 
 if TYPE_CHECKING:
     from ._base import Base
@@ -26,7 +27,8 @@ def forget(base: Base, owner: str, id: str) -> Flow[bool]:  # noqa: A002 - the n
     place = base.ground.owner(owner)
     check_id(id)
     records = yield from read_records(place, [id])
-    removed = yield from remove(base, place, list(records.values()), "forget")
+    ttl_ms = base.settings.ttl_ms
+    removed = yield from remove(place, list(records.values()), "forget", ttl_ms=ttl_ms)
     return bool(removed)
 
 
@@ -34,31 +36,31 @@ def forget_conversation(base: Base, owner: str, conversation: str) -> Flow[int]:
     """Remove the facts of a conversation, and refuse what is being drawn from it just now."""
     place = base.ground.owner(owner)
     digest = base.ground.conversation(conversation)
-    yield from base.prepare()
     yield script_call(
         "facts_forget", place, {"conversation": digest}, int, operation="forget_conversation"
     )
     found = yield from walk(place, lambda record: record.digest == digest)
-    removed = yield from remove(base, place, found, "forget_conversation")
+    ttl_ms = base.settings.ttl_ms
+    removed = yield from remove(place, found, "forget_conversation", ttl_ms=ttl_ms)
     yield from _drop_dead_letters(place, digest)
     return len(removed)
 
 
 def remove(
-    base: Base,
     place: OwnerPlace,
     records: Sequence[Record],
     operation: str,
     *,
+    ttl_ms: int = -1,
     unless_changed: bool = False,
 ) -> Flow[list[str]]:
-    """Remove facts, in commits of some at a time.
+    """Remove facts, in commits of some at a time. It needs no embedder.
 
     Args:
-        base: The settings.
         place: The owner's.
         records: The facts as they were read.
         operation: What the caller asked for, in the words of an error.
+        ttl_ms: The time to live of what is left, as for a `Commit`.
         unless_changed: Whether those stay that were changed since.
 
     Returns:
@@ -69,21 +71,23 @@ def remove(
         part = list(records[start : start + _AT_ONCE])
 
         def work(part: list[Record] = part) -> Flow[list[str]]:
-            began = yield from base.begin(place, (), operation)
+            began = yield from begin(place, (), operation)
+            if not began.spaces:
+                return []
             changes = [Remove(record, unless_changed=unless_changed) for record in part]
+            what = Commit(began, Plain(), began.spaces[0], ttl_ms)
             try:
-                answers = yield from base.commit(place, began, changes, operation=operation)
+                committed = yield from commit(place, changes, what, operation)
             except Blocked as blocked:
                 if blocked.what == "changed":
                     del part[int(blocked.detail) - 1]
                 raise
-            return [
-                record.fact.id
-                for record, answer in zip(part, answers, strict=True)
-                if answer == "1"
-            ]
+            if committed.is_short:
+                yield from renew(place, began.spaces, ttl_ms)
+            pairs = zip(part, committed.answers, strict=True)
+            return [record.fact.id for record, answer in pairs if answer == "1"]
 
-        removed += yield from base.again(work, ("spaces", "changed"), tries=len(part) + 5)
+        removed += yield from again(work, ("spaces", "changed"), tries=len(part) + 5)
     return removed
 
 

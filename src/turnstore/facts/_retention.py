@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from turnstore._calls import Flow
 from turnstore._checks import ordinal
@@ -19,9 +18,6 @@ from ._owner import Ground, OwnerPlace, script_call
 from ._ranking import Decay
 from ._reading import Row, all_ids, read_rows
 from ._record import moment, stamp
-
-if TYPE_CHECKING:
-    from ._base import Base
 
 __all__ = ["Retention", "Rule", "owners", "read_aged", "retain", "to_go"]
 
@@ -131,13 +127,13 @@ def _reason(fact: Fact, used_ms: int | None, fresh: float, rule: Rule, now: date
     return "faded" if rule.fresh is not None and fresh < rule.fresh else ""
 
 
-def retain(base: Base, owner: str | None, rule: Rule, *, dry_run: bool) -> Flow[Retention]:
+def retain(ground: Ground, owner: str | None, rule: Rule, *, dry_run: bool) -> Flow[Retention]:
     """Remove what a rule does not keep, of one owner or of all."""
     places: Iterable[OwnerPlace]
     if owner is None:
-        places = yield from owners(base.ground)
+        places = yield from owners(ground)
     else:
-        places = [base.ground.owner(owner)]
+        places = [ground.owner(owner)]
     seen = facts = 0
     removed: Counter[str] = Counter()
     for place in places:
@@ -148,7 +144,7 @@ def retain(base: Base, owner: str | None, rule: Rule, *, dry_run: bool) -> Flow[
         if not dry_run:
             its = [one.record for one in aged if one.record.fact.id in gone]
             # One that was changed meanwhile stays: it is looked at the next time.
-            ids = yield from remove(base, place, its, "retain", unless_changed=True)
+            ids = yield from remove(place, its, "retain", unless_changed=True)
             gone = {id_: gone[id_] for id_ in ids}
         removed.update(gone.values())
     return Retention(seen, facts, dict(removed), dry_run)

@@ -183,7 +183,7 @@ class Upkeep:
             most=most,
             decay=decay or self._base.settings.ranking.decay or Decay(),
         )
-        return self._run(retain(self._base, owner, rule, dry_run=bool(dry_run)))
+        return self._run(retain(self._base.ground, owner, rule, dry_run=bool(dry_run)))
 
     def migrate(self, *, drop: bool = False, dry_run: bool = False) -> Migration:
         """Move the facts of all owners to this embedder and this engine.

@@ -217,7 +217,6 @@ async def test_retention_counts_first_and_removes_then(new_facts: NewFacts, serv
 async def test_one_that_is_changed_meanwhile_stays(new_facts: NewFacts, server: Server) -> None:
     facts = new_facts()
     added = await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(5)])
-    base = inner(facts)._base
     place = place_of(facts, "ada")
     from turnstore.facts import _forgetting  # noqa: PLC0415 - one test needs it
     from turnstore.facts._reading import read_records  # noqa: PLC0415
@@ -230,7 +229,7 @@ async def test_one_that_is_changed_meanwhile_stays(new_facts: NewFacts, server: 
     await facts.update("ada", added[1].id, pinned=True)
     await facts.forget("ada", added[3].id)
     gone = await do(
-        _forgetting.remove(base, place, list(records.values()), "retain", unless_changed=True)
+        _forgetting.remove(place, list(records.values()), "retain", unless_changed=True)
     )
     assert gone == [added[0].id, added[2].id, added[4].id]
     assert look(server, facts, "ada").records.keys() == {added[1].id}

@@ -1,0 +1,68 @@
+"""`turnstore retain`: remove facts that are not to be kept, without an embedder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from datetime import timedelta
+from typing import Any
+
+from ..store import Store
+from ._terminal import Terminal
+
+__all__ = ["retain", "time_of"]
+
+_TIME = re.compile(r"(\d+(?:\.\d+)?)([hdw]?)")
+_HOURS = {"h": 1, "d": 24, "": 24, "w": 7 * 24}
+_TIMES = ("closed_for", "older_than", "unused_for")
+
+
+def retain(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Connect, and remove what the rules do not keep."""
+    try:
+        from turnstore.facts import _owner, _retention  # noqa: PLC0415 - only this needs numpy
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("turnstore"):
+            raise
+        terminal.fail(f"{error.name} is missing: pip install 'turnstore[facts]'")
+        return 1
+    given = {name: getattr(options, name) for name in (*_TIMES, "fresh", "most")}
+    rules: dict[str, Any] = {
+        name: time_of(value) if name in _TIMES else value
+        for name, value in given.items()
+        if value is not None
+    }
+    if not rules:
+        terminal.fail("no rule is given, so that everything is kept; see turnstore retain --help")
+        return 1
+    rule = _retention.Rule(**rules)
+    url = options.url or os.environ.get("REDIS_URL") or "redis://localhost:6379"
+    secret = options.secret_file.read_bytes() if options.secret_file else None
+    with Store.from_url(
+        url, cluster=options.cluster, name=options.store, prefix=options.prefix, secret=secret
+    ) as store:
+        ground = _owner.Ground(store._home)  # noqa: SLF001 - of the same house
+        done = store._run(  # noqa: SLF001 - as above
+            _retention.retain(ground, options.owner, rule, dry_run=options.dry_run)
+        )
+    verb = "would go" if done.dry_run else "removed"
+    terminal.line(f"{done.facts:,} facts of {done.owners:,} owners")
+    for reason, count in sorted(done.removed.items()):
+        terminal.line(f"{count:,} {verb}: {reason}")
+    if not done.removed:
+        terminal.line(f"none {verb}")
+    return 0
+
+
+def time_of(text: str) -> timedelta:
+    """Read a time: a number of days, or of what the letter behind it says.
+
+    Raises:
+        ValueError: It is none.
+    """
+    parts = _TIME.fullmatch(text.strip())
+    if parts is None:
+        msg = f"{text!r} is no time; write a number of days, or one with h, d or w behind it"
+        raise ValueError(msg)
+    return timedelta(hours=float(parts[1]) * _HOURS[parts[2]])
