@@ -42,7 +42,9 @@ class Keeping:
         """Delete the conversation, also one that can no longer be read.
 
         With an owner, a turn that began before does not bring it back: its save raises
-        `ErasedError`.
+        `ErasedError`. Long-term facts and exchanges that were drawn from it stay, and are
+        recalled: the facts until an extraction notices. `Facts.forget_conversation` removes
+        all of them at once.
 
         Returns:
             False where there was none.

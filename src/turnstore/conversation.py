@@ -192,7 +192,8 @@ class Conversation(Keeping):
     def rewind(self, turns: int = 1, *, expected_revision: str | None = None) -> list[Turn]:
         """Undo the newest turns and give them back.
 
-        The time to live is not renewed.
+        The time to live is not renewed. Long-term facts that were drawn from them stay until
+        an extraction notices, exchanges until `Facts.forget_conversation`.
 
         Args:
             turns: How many; fewer where there are fewer.

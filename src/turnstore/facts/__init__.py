@@ -6,6 +6,12 @@ Optional in every sense: `import turnstore` brings in nothing of it. It needs nu
 
 from __future__ import annotations
 
+import importlib.util
+
+if importlib.util.find_spec("numpy") is None:
+    _MSG = "turnstore.facts needs numpy: pip install 'turnstore[facts]'"
+    raise ModuleNotFoundError(_MSG, name="numpy")
+
 from ._aexchanges import AsyncExchanges
 from ._aextraction import AsyncExtraction
 from ._extracting import Extracted, ExtractionError

@@ -275,7 +275,7 @@ class AsyncFacts(AsyncUpkeep):
                 no vector.
             TimeoutError: The embedder took longer than `deadline`.
             EngineMismatchError: The owner's facts are of another embedder or engine.
-            ServerError: Redis failed; that nothing was found is never an error's fault.
+            ServerError: Redis failed; an empty result always means that nothing matched.
 
         Cost:
             Three round trips around the embedder, and one to note what was found. The engine

@@ -25,6 +25,10 @@ class Exchanges(ExchangesBase):
     each turn, whoever does it and however often. Instructions, tool calls and their results,
     and what was recalled are no part of it.
 
+    They live as the facts do: for good, unless `Facts` has a `ttl`, though the conversation
+    goes a day after its last turn by default. Those of turns that were undone or cleared stay
+    and are recalled, until `Facts.forget_conversation`.
+
     Nothing of it fails a turn. In line, a failure is logged and counted by the context; in the
     background, it is tried again for some ten seconds first.
 

@@ -38,7 +38,8 @@ class Facts(Upkeep):
         ranking: How what is found is put in order; None is `Ranking()`.
         batch: How many texts the embedder is given at most.
         deadline: Seconds that it may take for a batch; None waits.
-        ttl: How long everything of an owner outlives the last write; None keeps it.
+        ttl: How long everything of an owner outlives the last write; None keeps it for good,
+            whatever the `ttl` of the store's conversations is.
         track_use: Whether a search notes which facts it found, for `Decay` and `retain`.
         previous: The facts of the same store with the embedder or the engine before: owners
             whose facts `migrate` has not moved yet are found by it.
@@ -275,7 +276,7 @@ class Facts(Upkeep):
                 no vector.
             TimeoutError: The embedder took longer than `deadline`.
             EngineMismatchError: The owner's facts are of another embedder or engine.
-            ServerError: Redis failed; that nothing was found is never an error's fault.
+            ServerError: Redis failed; an empty result always means that nothing matched.
 
         Cost:
             Three round trips around the embedder, and one to note what was found. The engine
