@@ -59,7 +59,11 @@ def _call(call: ToolCall) -> Json:
 
 
 def chunks(whole: Json, finish: str) -> Iterator[Json]:
-    """The chunks that add up to the whole response; the last of them has the finish reason."""
+    """The chunks that add up to the whole response; the last of them has the finish reason.
+
+    Behind a text that is one with an empty text, and behind a call it is the call's own: what is
+    empty is not taken back, and the SDK's function calling in streams sends all of it back.
+    """
     (candidate,) = whole["candidates"]
     content = candidate["content"]
 
@@ -67,17 +71,21 @@ def chunks(whole: Json, finish: str) -> Iterator[Json]:
         one = {"content": {**content, "parts": [part]}, **more, "index": 0}
         return {**whole, "candidates": [one]}
 
-    for part in dicts(content.get("parts")):
-        if part.keys() <= {"text", "thought"}:
-            for piece in pieces(part["text"]):
-                yield chunk({**part, "text": piece})
-        else:
-            yield chunk(part)
+    parts = [piece for part in dicts(content.get("parts")) for piece in _streamed(part)]
+    if not parts or "text" in parts[-1]:
+        parts.append({"text": ""})
+    yield from map(chunk, parts[:-1])
     yield (
         error(500, "scripted")
         if finish == "error"
-        else chunk({"text": ""}, finishReason=candidate["finishReason"])
+        else chunk(parts[-1], finishReason=candidate["finishReason"])
     )
+
+
+def _streamed(part: Json) -> list[Json]:
+    if part.keys() <= {"text", "thought"}:
+        return [{**part, "text": piece} for piece in pieces(part["text"])]
+    return [part]
 
 
 def terminal(event: Json) -> bool:

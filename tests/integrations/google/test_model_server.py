@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.genai import Client, errors, types
 
-from tests.integrations.google.talking import ask, model_said, said, stream, user
+from tests.integrations.google.talking import ask, model_said, said, stream, user, weather
 from turnstore.testing import Reply, ToolCall
 
 if TYPE_CHECKING:
@@ -43,6 +43,14 @@ def test_a_reply_has_what_geminis_has(base: Client, model: ModelServer) -> None:
     assert call.thought_signature == b"thoughts of call 1"
     assert (reply.model_version, reply.response_id) == ("m", "response-1")
     assert reply.usage_metadata.total_token_count > reply.usage_metadata.prompt_token_count
+
+
+@pytest.mark.parametrize("say", [ask, stream])
+def test_the_sdk_calls_functions_by_itself(base: Client, model: ModelServer, say: Any) -> None:
+    model.script(
+        Reply("I look.", tool_calls=[ToolCall(name="weather", arguments={"city": "Rome"})])
+    )
+    assert said(say(base, "Warm?", tools=[weather])).endswith("The tool says: 21 degrees in Rome")
 
 
 @pytest.mark.parametrize(
