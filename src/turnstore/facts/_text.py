@@ -21,6 +21,7 @@ ID_BYTES = 12
 _RECORD = struct.Struct(f">{ID_BYTES}sBH")  # id, frequency, length in terms
 _LAYOUT = np.dtype([("id", f"S{ID_BYTES}"), ("tf", "u1"), ("length", ">u2")])  # the same
 _MOST_FREQUENT, _LONGEST = 0xFF, 0xFFFF
+_LONGEST_TERM = 128  # characters; one letter of a text may become a word of eighteen
 
 # Short texts: their length says little of what they are about.
 _K1, _B = 0.9, 0.4
@@ -49,9 +50,10 @@ def terms(text: str) -> Counter[str]:
 
     Letter case, accents and forms of compatibility do not count; English words are brought
     down to their stems, and a few that stand in every text are left out. In scripts without blanks,
-    each two neighbouring characters are a term. No term is empty or has a `#`.
+    each two neighbouring characters are a term. No term is empty or has a `#`, and of a long one
+    the first 128 characters count.
     """
-    return Counter(_terms(text))
+    return Counter(term[:_LONGEST_TERM] for term in _terms(text))
 
 
 def norm(text: str) -> str:

@@ -23,6 +23,18 @@ Look = Callable[..., Raw]
 NOON = datetime(2024, 5, 3, 12, tzinfo=UTC)
 
 
+async def test_a_letter_that_makes_a_long_word_is_stored_and_found(
+    facts: AsyncFacts, raw: Look
+) -> None:
+    """Each of these letters is a word of 18 in the form in which words are compared."""
+    added = await facts.add("ada", "\ufdf4" * 9000)
+    assert raw().records.keys() == {added.id}
+    (hit,) = await facts.search("ada", "\ufdf4" * 2000, min_score=None)
+    assert (hit.fact.id, hit.lexical > 0) == (added.id, True)
+    await facts.update("ada", added.id, text="short")
+    assert raw().records[added.id].fact.text == "short"
+
+
 async def test_a_fact_is_read_as_it_was_stored(facts: AsyncFacts, raw: Look) -> None:
     added = await facts.add(
         "ada",
