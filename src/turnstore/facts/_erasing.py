@@ -17,6 +17,7 @@ __all__ = ["Eraser"]
 
 _AT_ONCE = 400
 _TRIES = 4
+_CLOSED = 1  # as erase_some answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,9 @@ class Eraser:
         gone = [place.vector(token, id_) for token in indexed for id_ in ids]
         gone += [*map(place.vectors, tokens), *place.keys[2:]]
         for start in range(0, len(gone), _AT_ONCE):
-            in_time, *_ = yield _delete(keys, number, gone[start : start + _AT_ONCE])
-            if not in_time:
-                return {}
+            state, *_ = yield _delete(keys, number, gone[start : start + _AT_ONCE])
+            if state != _CLOSED:
+                return {}  # nothing was deleted: it is begun anew, and counts what is left then
         for token in indexed:
             yield from _rest(place, token, keys, number)
         return {"facts": len(ids)} if ids else {}
@@ -85,7 +86,9 @@ def _rest(place: OwnerPlace, token: str, keys: OwnerKeys, number: int) -> Flow[N
             return
         stalls = 0 if found.total < left else stalls + 1
         left = found.total
-        yield _delete(keys, number, list(found.rows))
+        state, *_ = yield _delete(keys, number, list(found.rows))
+        if state != _CLOSED:
+            return
     msg = (
         f"erase of {place.keys}: the index still counts {left} documents of the owner, though all "
         "that it names were deleted; do it again"
