@@ -278,7 +278,13 @@ class Pending:
         if context.after:
             messages = [_json.plain(message) for message in self._written]
             turn = SavedTurn(
-                place.identifier, place.owner, self.turn_id, messages, self._rules.name, saved
+                place.identifier,
+                place.owner,
+                self.turn_id,
+                messages,
+                self._rules.name,
+                saved,
+                self._began,
             )
             yield from context.finish(turn)
 

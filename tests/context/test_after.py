@@ -40,7 +40,9 @@ async def test_a_saved_turn_is_handed_over_once(store: AsyncStore) -> None:
         messages=[user("q"), assistant("a")],
         format="openai.chat",
         appended=given.appended,
+        began=given.began,
     )
+    assert given.began > 0
     assert given.appended == turn.saved
     assert given.appended.duplicate is False
 
@@ -54,6 +56,7 @@ async def test_a_turn_that_was_saved_before_is_handed_over_again(store: AsyncSto
             turn.reply("a")
     assert [given.appended.duplicate for given in after.given] == [False, True]
     assert [given.owner for given in after.given] == ["", ""]
+    assert [given.began for given in after.given] == [0, 0]
 
 
 async def test_a_turn_that_is_not_saved_is_not_handed_over(store: AsyncStore) -> None:

@@ -30,6 +30,8 @@ class SavedTurn:
         format: Whose JSON they are.
         appended: What the save did. A duplicate was saved before, perhaps by a process that
             got no further.
+        began: The number that the owner gave to the turn when it began: what is written
+            with it is refused once the owner was erased; 0 where there is no owner.
     """
 
     conversation: str
@@ -38,6 +40,7 @@ class SavedTurn:
     messages: Sequence[Message]
     format: str
     appended: Appended
+    began: int = 0
 
 
 class After(Protocol):

@@ -53,32 +53,45 @@ class Checked(NamedTuple):
     norm: str = ""
 
 
-def add_many(base: Base, owner: str, news: Iterable[NewFact]) -> Flow[list[Added]]:
-    """Store facts, as many at a time as one commit takes."""
+def add_many(
+    base: Base, owner: str, news: Iterable[NewFact], *, since: int = 0
+) -> Flow[list[Added]]:
+    """Store facts, as many at a time as one commit takes; `since` as for `_add`."""
     place = base.ground.owner(owner)
     checked = [Checked(checked_fact(new)) for new in _listed(news)]
     for one in checked:
         place.conversation(one.new.conversation)  # refuses what no key can stand for
     added: list[Added] = []
     for start in range(0, len(checked), _AT_ONCE):
-        added += yield from _add(base, place, checked[start : start + _AT_ONCE], "add")
+        added += yield from _add(base, place, checked[start : start + _AT_ONCE], "add", since)
     return added
 
 
-def add_exchange(
-    base: Base, owner: str, conversation: str, turn_id: str, new: NewFact
+def add_exchange(  # noqa: PLR0913 - what an exchange is made of
+    base: Base, owner: str, conversation: str, turn_id: str, new: NewFact, *, since: int = 0
 ) -> Flow[Added]:
-    """Store an exchange, once for each turn."""
+    """Store an exchange, once for each turn; `since` as for `_add`."""
     place = base.ground.owner(owner)
     check_turn_id(turn_id)
     norm = exchange_norm(base.ground.conversation(conversation), turn_id)
-    (added,) = yield from _add(base, place, [Checked(checked_fact(new), norm)], "add_exchange")
+    checked = [Checked(checked_fact(new), norm)]
+    (added,) = yield from _add(base, place, checked, "add_exchange", since)
     return added
 
 
 def _add(
-    base: Base, place: OwnerPlace, checked: Sequence[Checked], operation: str
+    base: Base, place: OwnerPlace, checked: Sequence[Checked], operation: str, since: int
 ) -> Flow[list[Added]]:
+    """Store what was checked.
+
+    Args:
+        base: The facts.
+        place: The owner's.
+        checked: What is stored.
+        operation: What the caller asked for, in the words of an error.
+        since: The number with which it began, where that was earlier: what was erased since
+            then does not come back. 0 begins now.
+    """
     news = []
     for one in checked:
         text = _checked_text((yield from base.redacted(one.new.text)))
@@ -97,6 +110,7 @@ def _add(
         vectors = yield from base.embed(backend, [facts[at].text for at in unknown])
         of = dict(zip(unknown, vectors, strict=True))
         changes = [Add(fact, of.get(at), norms[at]) for at, fact in enumerate(facts)]
+        began = began._replace(number=since or began.number)
         answers = yield from base.commit(place, began, changes, operation=operation)
         gone = [at for at, answer in enumerate(answers) if answer == "0"]
         if gone:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from turnstore._holding import AsyncRunner
 from turnstore.context import SavedTurn
 
 from ._exchanging import Exchange, ExchangesBase, waits_for
+from ._handles import base_in, run_in
 from .aio import AsyncFacts
 
 __all__ = ["AsyncExchanges"]
@@ -43,13 +45,15 @@ class AsyncExchanges(ExchangesBase):
     Attributes:
         counts: `stored`; `duplicate` where the turn was stored before; `left_out` where one
             side said nothing, or the model waits for a tool; `failed`; `erased` where the
-            owner was erased meanwhile.
+            owner was erased since the turn began, the conversation cleared, or its facts
+            forgotten.
 
     Raises:
         TypeError, ValueError: An argument is of no use.
 
     Cost:
-        For each turn, that of `Facts.add_exchange`.
+        For each turn, that of `Facts.add_exchange`; one round trip more in the background
+        where the conversation has no owner.
 
     Example:
         >>> from turnstore.context import Context
@@ -76,9 +80,14 @@ class AsyncExchanges(ExchangesBase):
             msg = f"AsyncExchanges takes AsyncFacts, not {type(facts).__name__}"
             raise TypeError(msg)
         super().__init__(
-            background=background, limit_=limit, most=most, speakers=speakers, owner=owner
+            base_in(facts, asynchronous=True),
+            background=background,
+            limit_=limit,
+            most=most,
+            speakers=speakers,
+            owner=owner,
         )
-        self._facts = facts
+        self._run: AsyncRunner = run_in(facts)
         self._queue: list[Exchange] = []
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
@@ -97,7 +106,11 @@ class AsyncExchanges(ExchangesBase):
     async def __call__(self, turn: SavedTurn, /) -> None:
         """Store what was said in a turn, now or soon."""
         exchange = self._exchange(turn)
-        if exchange is not None and not (self._background and self._put(exchange)):
+        if exchange is None:
+            return
+        if self._background:
+            exchange = await self._run(self._begun(exchange))
+        if not (self._background and self._put(exchange)):
             await self._store(exchange)
 
     @property
@@ -150,6 +163,4 @@ class AsyncExchanges(ExchangesBase):
                     pass
 
     async def _store(self, exchange: Exchange) -> None:
-        owner, conversation, turn_id, text = exchange
-        added = await self._facts.add_exchange(owner, conversation, turn_id, text)
-        self._count("duplicate" if added.duplicate else "stored")
+        await self._run(self._storing(exchange))

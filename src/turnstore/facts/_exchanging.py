@@ -8,11 +8,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from turnstore._calls import Flow
 from turnstore.context import SavedTurn
 from turnstore.errors import ErasedError
 from turnstore.messages import format_named
 from turnstore.window import limit
 
+from ._adding import add_exchange
+from ._base import Base
+from ._commit import begin
+from ._model import NewFact
 from ._wording import said_in, shortened
 
 __all__ = ["Exchange", "ExchangesBase", "waits_for"]
@@ -31,6 +36,7 @@ class Exchange(NamedTuple):
     conversation: str
     turn_id: str
     text: str
+    began: int  # the number of the turn; 0 where its conversation has no owner
 
 
 class ExchangesBase:
@@ -39,11 +45,13 @@ class ExchangesBase:
     Attributes:
         counts: `stored`; `duplicate` where the turn was stored before; `left_out` where one
             side said nothing, or the model waits for a tool; `failed`; `erased` where the
-            owner was erased meanwhile.
+            owner was erased since the turn began, the conversation cleared, or its facts
+            forgotten.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings, by keyword
         self,
+        base: Base,
         *,
         background: bool,
         limit_: int,
@@ -65,7 +73,10 @@ class ExchangesBase:
         if len(names) != 2 or not all(isinstance(name, str) for name in names):  # noqa: PLR2004 - both sides
             msg = "speakers are two names: the user's and the model's"
             raise TypeError(msg)
+        if owner is not None:
+            base.ground.owner(owner)  # refuses what is no owner
         self.counts: Counter[str] = Counter()
+        self._base = base
         self._background = background
         self._limit = limit_
         self._most = most
@@ -93,7 +104,21 @@ class ExchangesBase:
             raise LookupError(msg)
         user, assistant = (shortened("\n".join(texts), self._most) for texts in said.values())
         text = f"{self._user}: {user}\n{self._assistant}: {assistant}"
-        return Exchange(owner, turn.conversation, turn.turn_id, text)
+        return Exchange(owner, turn.conversation, turn.turn_id, text, turn.began)
+
+    def _begun(self, exchange: Exchange) -> Flow[Exchange]:
+        """Give an exchange that is going to wait a number, where its turn has none."""
+        if not exchange.began:
+            began = yield from begin(self._base.ground.owner(exchange.owner))
+            exchange = exchange._replace(began=began.number)
+        return exchange
+
+    def _storing(self, exchange: Exchange) -> Flow[None]:
+        """Store an exchange, unless the owner was erased, or so, since its turn began."""
+        owner, conversation, turn_id, text, began = exchange
+        new = NewFact(text=text, kind="exchange", conversation=conversation, sources=(turn_id,))
+        added = yield from add_exchange(self._base, owner, conversation, turn_id, new, since=began)
+        self._count("duplicate" if added.duplicate else "stored")
 
     def _count(self, name: str) -> None:
         with self._counting:  # a thread in the background counts, too

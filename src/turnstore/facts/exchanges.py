@@ -9,9 +9,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Self
 
+from turnstore._holding import Runner
 from turnstore.context import SavedTurn
 
 from ._exchanging import Exchange, ExchangesBase, waits_for
+from ._handles import base_in, run_in
 from .facts import Facts
 
 __all__ = ["Exchanges"]
@@ -45,13 +47,15 @@ class Exchanges(ExchangesBase):
     Attributes:
         counts: `stored`; `duplicate` where the turn was stored before; `left_out` where one
             side said nothing, or the model waits for a tool; `failed`; `erased` where the
-            owner was erased meanwhile.
+            owner was erased since the turn began, the conversation cleared, or its facts
+            forgotten.
 
     Raises:
         TypeError, ValueError: An argument is of no use.
 
     Cost:
-        For each turn, that of `Facts.add_exchange`.
+        For each turn, that of `Facts.add_exchange`; one round trip more in the background
+        where the conversation has no owner.
 
     Example:
         >>> from turnstore.context import Context
@@ -78,9 +82,14 @@ class Exchanges(ExchangesBase):
             msg = f"Exchanges takes Facts, not {type(facts).__name__}"
             raise TypeError(msg)
         super().__init__(
-            background=background, limit_=limit, most=most, speakers=speakers, owner=owner
+            base_in(facts, asynchronous=False),
+            background=background,
+            limit_=limit,
+            most=most,
+            speakers=speakers,
+            owner=owner,
         )
-        self._facts = facts
+        self._run: Runner = run_in(facts)
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._process = 0  # whose thread it is: a fork has none
@@ -101,7 +110,11 @@ class Exchanges(ExchangesBase):
     def __call__(self, turn: SavedTurn, /) -> None:
         """Store what was said in a turn, now or soon."""
         exchange = self._exchange(turn)
-        if exchange is not None and not (self._background and self._put(exchange)):
+        if exchange is None:
+            return
+        if self._background:
+            exchange = self._run(self._begun(exchange))
+        if not (self._background and self._put(exchange)):
             self._store(exchange)
 
     @property
@@ -161,6 +174,4 @@ class Exchanges(ExchangesBase):
                 self._closing.wait(seconds)
 
     def _store(self, exchange: Exchange) -> None:
-        owner, conversation, turn_id, text = exchange
-        added = self._facts.add_exchange(owner, conversation, turn_id, text)
-        self._count("duplicate" if added.duplicate else "stored")
+        self._run(self._storing(exchange))

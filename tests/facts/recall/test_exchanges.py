@@ -18,6 +18,7 @@ from tests.turn.test_tools import asks, result
 from tests.waiting import wait_until_async
 from turnstore import Appended
 from turnstore.context import Context, SavedTurn
+from turnstore.errors import ErasedError
 from turnstore.facts import AsyncExchanges, Exchanges, Facts, _exchanging
 
 if TYPE_CHECKING:
@@ -218,6 +219,55 @@ async def test_what_fails_in_the_background_is_tried_again_and_then_counted(
     await told(exchanges, turn(4))
     await exchanges.close()
     assert exchanges.counts == {"stored": 2, "failed": 2}
+
+
+@pytest.mark.parametrize("how", ["erase", "clear", "forget"])
+async def test_what_waits_does_not_come_back_after_its_removal(
+    memory: Memory, engine: str, slow: Slow, how: str
+) -> None:
+    memory.facts = facts_in(memory.store, engine=engine, embed=slow)
+    exchanges = memory.exchanges(background=True)
+    context = Context(after=[inner(exchanges)])
+    await memory.ask("The first one keeps the embedder busy.", context, owner="bob")
+    await wait_until_async(lambda: slow.asked)
+    await memory.ask("My secret is 42.", context)
+    if how == "erase":
+        assert (await memory.store.erase("ada", verify=True)).verified
+    elif how == "clear":
+        assert await memory.store.conversation("c", owner="ada").clear()
+    else:
+        await memory.facts.forget_conversation("ada", "c")
+    slow.go.set()
+    assert await exchanges.close() == 0
+    assert exchanges.counts == {"stored": 1, "erased": 1}
+    assert await memory.texts() == []
+    assert len(await memory.texts("bob")) == 1
+
+
+async def test_what_waits_of_a_conversation_without_owner_does_not_come_back_either(
+    memory: Memory, engine: str, slow: Slow
+) -> None:
+    memory.facts = facts_in(memory.store, engine=engine, embed=slow)
+    exchanges = memory.exchanges(background=True, owner="ada")
+    await told(exchanges, turn(1, owner=""), turn(2, owner=""))
+    await wait_until_async(lambda: slow.asked)
+    await memory.store.erase("ada", verify=True)
+    slow.go.set()
+    assert await exchanges.close() == 0
+    assert exchanges.counts == {"erased": 2}
+    assert await memory.texts() == []
+
+
+async def test_an_erasure_between_the_save_and_what_follows_it_holds(memory: Memory) -> None:
+    exchanges = memory.exchanges()
+    chat = memory.store.conversation("c", owner="ada")
+    saved: list[SavedTurn] = []
+    async with chat.turn("My secret is 42.", context=Context(after=[saved.append])) as one:
+        one.reply("Noted.")
+    await memory.store.erase("ada", verify=True)
+    with pytest.raises(ErasedError):
+        await told(exchanges, *saved)
+    assert await memory.texts() == []
 
 
 async def test_a_close_waits_no_longer_than_it_is_told(
