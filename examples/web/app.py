@@ -71,7 +71,7 @@ def user(session: Annotated[str, Cookie()] = "") -> str:
 def conversation(
     request: Request,
     owner: Annotated[str, Depends(user)],
-    chat_id: Annotated[str, PathParam(pattern=r"^[\w-]{22}$")],
+    chat_id: Annotated[str, PathParam(pattern="^[A-Za-z0-9_-]{22}$")],
 ) -> AsyncConversation:
     """Give the handle of a conversation; no I/O.
 
