@@ -29,6 +29,8 @@ __all__ = [
 # The version of the data under a key. It rises when older code could misread the data.
 _DATA_VERSION = 1
 _SECRET_BYTES = range(16, 65)
+# Of facts, which are in a package of their own that not every process has.
+_SIGNS = (b"facts", b"facts:postings", b"facts:cursors", b"facts:dead", b"memory")
 
 
 def store_digest(name: str, secret: bytes) -> str:
@@ -71,6 +73,11 @@ class OwnerKeys(NamedTuple):
     def tag(self) -> bytes:
         """What every key of the owner begins with, up to the colon before the part."""
         return self.generation.removesuffix(b"generation")
+
+    @property
+    def signs(self) -> tuple[bytes, ...]:
+        """The keys of which one is there where the owner has more than conversations: facts."""
+        return tuple(self.tag + part for part in _SIGNS)
 
     def conversation(self, digest: str, name: bytes = b"") -> Keys:
         """Name the keys of one of the owner's conversations, by its digest."""

@@ -51,6 +51,7 @@ the owner, as long as `keep_closed` is yielded every few seconds.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TRIES = 5
 _LAPSED, _CLOSED, _ENDED = range(3)  # as erase_some answers
+_HAS_ENDED, _IS_MORE = 1, 2  # as erase_end does
 _SWEPT_AT_ONCE = 400
 _STEPS_OF_A_SCAN = 50  # between two that keep the owner closed
 _SPECIAL = re.compile(rb"[\\*?\[\]^-]")  # to SCAN
@@ -153,26 +154,25 @@ def erase(keys: OwnerKeys, erasers: Sequence[Eraser], *, verify: bool) -> Flow[E
     """Delete everything of an owner: two calls, and one for each 100 conversations."""
     parts: dict[str, int] = {}
     lapses = again = 0
+    sweeps = verify
     while lapses < _TRIES:
         begin = script_call("erase_begin", keys, {"again": again}, list, operation="erase")
         number, *members = yield begin
         again, state = 1, _CLOSED
         while members and state == _CLOSED:
             state, *members = yield _erase_some(keys, number, members)
-        for eraser in erasers:
-            if state == _CLOSED:
-                for name, count in (yield from eraser(keys, number)).items():
-                    parts[name] = parts.get(name, 0) + count
-                state, *_ = yield keep_closed(keys, number)
-        if verify and state == _CLOSED:
+        if state == _CLOSED:
+            state = yield from _erase_others(keys, number, erasers, parts)
+        if sweeps and state == _CLOSED:
             state = yield from _sweep(keys, number)
-        if state == _ENDED and (verify or erasers):
+        if state == _ENDED and (sweeps or erasers):
             continue  # another erasure need not have looked at all that this one has to
         if state != _LAPSED:
-            ended, *counts = yield script_call(
-                "erase_end", keys, {"number": number}, list, operation="erase"
-            )
-            if ended:
+            ended, *counts = yield _erase_end(keys, number)
+            if ended == _IS_MORE and not sweeps:
+                sweeps = True  # no eraser of this process knows what it is
+                continue
+            if ended == _HAS_ENDED:
                 conversations, turns, messages, removed = counts
                 return Erasure(conversations, turns, messages, removed, verify, parts)
         lapses += 1
@@ -182,6 +182,30 @@ def erase(keys: OwnerKeys, erasers: Sequence[Eraser], *, verify: bool) -> Flow[E
         "have written meanwhile; a part may be deleted. Do it again when the server is less busy"
     )
     raise UnavailableError(msg, outcome_unknown=True)
+
+
+def _erase_others(
+    keys: OwnerKeys, number: int, erasers: Sequence[Eraser], parts: dict[str, int]
+) -> Flow[int]:
+    """Delete what erasers know of, and add what they count to the parts."""
+    state = _CLOSED
+    for eraser in erasers:
+        if state == _CLOSED:
+            for name, count in (yield from eraser(keys, number)).items():
+                parts[name] = parts.get(name, 0) + count
+            state, *_ = yield keep_closed(keys, number)
+    return state
+
+
+def _erase_end(keys: OwnerKeys, number: int) -> Call:
+    return script_call(
+        "erase_end",
+        keys,
+        {"number": number},
+        list,
+        further_keys=keys.signs,
+        operation="erase",
+    )
 
 
 def keep_closed(keys: OwnerKeys, number: int) -> Call:

@@ -94,12 +94,15 @@ async def test_the_store_erases_facts_and_facts_erase_conversations(
         assert await chat.read() == []
 
 
+@pytest.mark.parametrize("verify", [False, True])
 async def test_a_process_without_facts_erases_them_too(
-    facts: AsyncFacts, server: Server, other: Store
+    facts: AsyncFacts, server: Server, other: Store, *, verify: bool
 ) -> None:
     await fill(facts, "ada")
     await fill(facts, "bob")
-    other.erase("ada", verify=True)
+    other.conversation("c1", owner="ada").append("Hello")
+    receipt = other.erase("ada", verify=verify)
+    assert (receipt.turns, receipt.verified) == (1, verify)
     assert left(server, facts, "ada") == []
     assert await facts.search("ada", "knows", min_score=None) == []
     assert len(look(server, facts, "bob").records) == 31
