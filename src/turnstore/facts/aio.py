@@ -38,7 +38,8 @@ class AsyncFacts(AsyncUpkeep):
         ranking: How what is found is put in order; None is `Ranking()`.
         batch: How many texts the embedder is given at most.
         deadline: Seconds that it may take for a batch; None waits.
-        ttl: How long everything of an owner outlives the last write; None keeps it.
+        ttl: How long everything of an owner outlives the last write; None keeps it for good,
+            whatever the `ttl` of the store's conversations is.
         track_use: Whether a search notes which facts it found, for `Decay` and `retain`.
         previous: The facts of the same store with the embedder or the engine before: owners
             whose facts `migrate` has not moved yet are found by it.
