@@ -4,15 +4,17 @@ facts_look: read which facts of an owner have which terms.
 KEYS
   1  generation  text  what was begun and erased of the owner
   2  postings    hash  the facts by their terms; the fields with # are no terms
+  3  order       zset  the ids, which begin with the time
 
 ARGV
   1  term  text*  what is looked for
 
-RETURNS {time_ms, spaces, facts, length, records, ...}
+RETURNS {time_ms, spaces, facts, length, oldest, records, ...}
   time_ms  int    the clock, and not before the time of any fact, should it have been set back
   spaces   text   where the vectors of the owner lie; empty where there are none
   facts    int    facts in all
   length   int    terms in all
+  oldest   text   the id of the oldest fact; empty where there is none
   records  bytes  for each term, of the facts that have it; empty where none has
 
 ERRORS
@@ -21,6 +23,7 @@ ERRORS
 --# include owner
 local generation = KEYS[1]
 local postings = KEYS[2]
+local order = KEYS[3]
 
 local owner, refusal = read_generation(generation)
 if refusal then
@@ -30,6 +33,7 @@ local head = redis.call("HMGET", postings, "#v", "#n", "#l")
 local answer = {
   math.floor(math.max(owner.number, owner.now_us) / 1000), head[1] or "",
   tonumber(head[2] or 0), tonumber(head[3] or 0),
+  redis.call("ZRANGE", order, 0, 0)[1] or "",
 }
 for _, term in ipairs(ARGV) do
   table.insert(answer, redis.call("HGET", postings, term) or "")

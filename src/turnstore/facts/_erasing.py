@@ -34,7 +34,8 @@ class Eraser:
         """Remove them, while nobody else writes for the owner.
 
         The documents go first, as the facts say which there are: an erasure that breaks off is
-        done again.
+        done again. Then each index is asked, also where there are no facts any more: documents
+        can outlive them.
 
         Args:
             keys: The owner's.
@@ -53,7 +54,10 @@ class Eraser:
         ids: list[str] = yield Call(
             "erase", (place.keys.facts,), "hkeys", (), writes=False, read=_texts
         )
-        indexed = [token for token in tokens if token.startswith("search:")]
+        known: list[str] = yield Call(
+            "erase", (self.ground.registry,), "hkeys", (), writes=False, read=_texts
+        )
+        indexed = [one for one in dict.fromkeys((*tokens, *known)) if one.startswith("search:")]
         gone = [place.vector(token, id_) for token in indexed for id_ in ids]
         gone += [*map(place.vectors, tokens), *place.keys[2:]]
         for start in range(0, len(gone), _AT_ONCE):

@@ -13,7 +13,7 @@ from turnstore._calls import Flow
 from turnstore.errors import ServerError
 
 from ._model import Fact, FactPage, Hit
-from ._owner import OwnerPlace, script_call
+from ._owner import OwnerPlace, began_ms, is_id, script_call
 from ._ranking import Candidate, Ranking, neighbours_wanted, rank
 from ._reading import Row, all_ids, page, read_records, read_rows
 from ._record import Record, moment, stamp
@@ -62,6 +62,7 @@ class _Looked(NamedTuple):
     spaces: tuple[str, ...]
     facts: int
     length: int
+    since_ms: int
     records: list[bytes]
 
 
@@ -175,6 +176,7 @@ class _Finder:
             None if known_at is None else stamp(known_at),
             self._question.kinds,
             self._digest,
+            self._looked.since_ms,
         )
         near = yield from engine.nearest(
             self._place, space, self._vector, self._most, wanted, facts
@@ -363,5 +365,7 @@ def _cosines(vectors: Sequence[Vector | None], query: Vector) -> list[float]:
 
 
 def _read_looked(reply: list[Any]) -> _Looked:
-    now_ms, spaces, facts, length, *records = reply
-    return _Looked(now_ms, tuple(spaces.decode().split()), facts, length, records)
+    now_ms, spaces, facts, length, oldest, *records = reply
+    first = oldest.decode()
+    since_ms = began_ms(first) if is_id(first) else 0
+    return _Looked(now_ms, tuple(spaces.decode().split()), facts, length, since_ms, records)

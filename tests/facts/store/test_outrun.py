@@ -22,16 +22,15 @@ IDS = [f"{number:012}" for number in range(900)]
 class Replies:
     """Answers what an erasure asks for; each deletion has one of the states."""
 
-    def __init__(self, *states: int) -> None:
+    def __init__(self, registry: bytes, *states: int) -> None:
+        self.registry = registry
         self.states = list(states)
 
     def __call__(self, call: Any) -> Any:
         if call.command == "hget":
             return ["search:abc"]
         if call.command == "hkeys":
-            return IDS
-        if call.command == "hgetall":
-            return []
+            return ["current"] if call.keys == (self.registry,) else IDS
         if call.command == "ft.search":
             return Found(1, {b"document": None}, has_warnings=True)
         assert call.command.name == "erase_some"
@@ -39,7 +38,8 @@ class Replies:
 
 
 def erased(facts: AsyncFacts, *states: int) -> dict[str, int]:
-    ground, replies = inner(facts)._base.ground, Replies(*states)
+    ground = inner(facts)._base.ground
+    replies = Replies(ground.registry, *states)
     flow = Eraser(ground)(place_of(facts, "ada").owner_keys, 5)
     reply = None
     while True:

@@ -33,12 +33,15 @@ class Filter:
         known_at_ms: By what was known at this time; None is now.
         kinds: They are of one of these kinds; None is any.
         conversation: The digest of theirs; empty is any.
+        since_ms: None is older: documents of an index can outlive their facts, and must not
+            take the places of others.
     """
 
     as_of_ms: int
     known_at_ms: int | None = None
     kinds: tuple[str, ...] | None = None
     conversation: str = ""
+    since_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

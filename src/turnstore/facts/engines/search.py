@@ -210,6 +210,9 @@ def _condition(owner: str, wanted: Filter) -> tuple[str, dict[str, Any]]:
         until, later = _UNTIL.format("$known_at"), _AFTER.format("$known_at")
         parts.append(f"@known:{until}")
         parts.append(f"((@expired:{until} @to:{after})|(@expired:{later} @before:{after}))")
+    if wanted.since_ms:
+        values["since"] = wanted.since_ms
+        parts.append("@known:[$since +inf]")
     if wanted.kinds is not None:
         names = [f"kind{at}" for at in range(len(wanted.kinds))]
         values.update(zip(names, wanted.kinds, strict=True))
