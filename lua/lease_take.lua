@@ -55,7 +55,7 @@ if is_gone(line, token) then
 end
 
 local function write()
-  if generation then
+  if generation and member ~= "-" then  -- that stands for none: the queue is of the owner
     note_waiting(lives, member, line.now, KEPT_MS)
   end
   write_queue(queue, line)

@@ -53,14 +53,15 @@ def due(base: Base, place: Place, trigger: Trigger, now: float) -> Flow[float | 
     """
     owner = base.ground.owner_in(str(place.keys.owner).encode())
     stands, cursor = yield from read_cursor(owner, place.keys.member)
-    if not stands:
-        began = yield from base.begin(owner, (), "extract")
-        reader = Reader(owner, place.keys.member, began, "", base.settings.ttl_ms)
-        yield from note(reader, stands, START, KEEP)
+    # Begun before the turns are looked for: if they are erased after that, so is the note.
+    began = None if stands else (yield from base.begin(owner, (), "extract"))
     found: _history.Found = yield _history.page_call(place.keys, 0, 1, "extract")
     newest = found.elements[-1] if found.elements else None
     if newest is None:
         return 0.0 if cursor.no else None
+    if began is not None:
+        reader = Reader(owner, place.keys.member, began, "", base.settings.ttl_ms)
+        yield from note(reader, stands, START, KEEP)
     if newest.no == cursor.no and newest.turn_id == cursor.turn_id:
         return None
     if cursor.attempts:

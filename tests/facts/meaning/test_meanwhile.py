@@ -13,8 +13,11 @@ from tests.facts.meaning.kit import Kit, Model, facts_in, new, news
 from tests.servers.facade import as_async, inner
 from tests.waiting import wait_until_async
 from turnstore import Store
-from turnstore.errors import ErasedError, LeaseError, LeaseLostError
+from turnstore._calls import Call
+from turnstore._scripts import Script
+from turnstore.errors import ErasedError, LeaseError, LeaseLostError, TurnstoreError
 from turnstore.facts import AsyncExtraction, ExtractionError
+from turnstore.facts._schedule import Trigger, due
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -234,3 +237,56 @@ async def test_the_lease_is_given_back_whatever_happens(kit: Kit) -> None:
 
     await asyncio.wait_for(second(), 20)
     await wait_until_async(lambda: held == [1])
+
+
+def looked_at(kit: Kit, meanwhile: Any = None) -> Any:
+    """Look whether the conversation is due; do something else once its turns were read."""
+    base, place = inner(kit.facts)._base, inner(kit.chat)._place
+    flow = due(base, place, Trigger(6, 300.0), 0.0)
+    try:
+        asked = next(flow)
+        while True:
+            try:
+                answer = yield asked
+            except TurnstoreError as error:
+                asked = flow.throw(error)
+                continue
+            command = asked.command if isinstance(asked, Call) else None
+            is_read = isinstance(command, Script) and command.name == "page"
+            if is_read and meanwhile is not None:
+                yield from meanwhile
+            asked = flow.send(answer)
+    except StopIteration as end:
+        return end.value
+
+
+def keys_of_ada(kit: Kit, server: Server) -> set[bytes]:
+    tag = inner(kit.facts)._base.ground.owner("ada").owner_keys.tag
+    return {key.removeprefix(tag) for key in server.raw.scan_iter(count=1000) if tag in key}
+
+
+async def test_nothing_is_noted_of_an_owner_who_was_erased(kit: Kit, server: Server) -> None:
+    await kit.say("I sail.")
+    await kit.store.erase("ada", verify=True)
+    assert await kit.run(looked_at(kit)) is None
+    assert keys_of_ada(kit, server) == {b"generation"}
+
+
+async def test_an_erasure_while_the_background_looks_leaves_nothing(
+    kit: Kit, server: Server
+) -> None:
+    await kit.say("I sail.")
+    erasure = inner(kit.store)._home.erase("ada", verify=True)
+    with pytest.raises(ErasedError):
+        await kit.run(looked_at(kit, erasure))
+    assert keys_of_ada(kit, server) == {b"generation"}
+    await kit.say("I sail.")
+    assert await kit.run(looked_at(kit)) is not None
+    assert b"facts:cursors" in keys_of_ada(kit, server)
+
+
+async def test_the_lease_of_an_extraction_is_no_conversation(kit: Kit, server: Server) -> None:
+    await kit.say("I sail.")
+    await kit.store.erase("ada", verify=True)
+    assert (await kit.extraction().extract(kit.chat)).turns == 0
+    assert keys_of_ada(kit, server) == {b"generation", b"facts:lease"}
