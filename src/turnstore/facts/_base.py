@@ -12,6 +12,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
+from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from turnstore._calls import Call, Flow
@@ -31,6 +33,9 @@ __all__ = ["Backend", "Base", "Settings"]
 log = logging.getLogger("turnstore")
 
 R = TypeVar("R")
+
+_LIVES = 4  # times the time to live: documents have up to two of it
+_FOR_EVER = -1  # as PTTL answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,7 @@ class Base:
         self._previous = previous
         self._backend: Backend | None = None
         self._is_prepared = False
+        self._renewal = 0.0
         self._warned: set[str] = set()
 
     @property
@@ -116,7 +122,9 @@ class Base:
                     'read or written. engine="auto" takes what it has, and "plain" needs nothing'
                 )
                 raise UnsupportedError(msg)
-            yield self._write("HSETNX", "current", backend.space.token)
+            is_new = yield self._write("HSETNX", "current", backend.space.token)
+            if is_new and self.settings.ttl_ms:
+                yield self._write("PEXPIRE", str(_LIVES * self.settings.ttl_ms))
             register = yield from self.register()
             current = register["current"]
         is_ours = current == backend.space.token
@@ -125,8 +133,7 @@ class Base:
         yield from backend.engine.prepare(self.ground, backend.space)
         if register.get(backend.space.token) != backend.space.text:
             yield self._write("HSET", backend.space.token, backend.space.text)
-        if self.settings.ttl_ms:
-            yield self._write("PEXPIRE", str(self.settings.ttl_ms))
+        yield from self._renew()
         self._backend = backend
         self._is_prepared = not moving or is_ours
         return backend
@@ -142,6 +149,22 @@ class Base:
         """Write which space new processes have to be of: one call."""
         yield self._write("HSET", "current", space.token)
         self._is_prepared = True
+
+    def _renew(self) -> Flow[None]:
+        """Let the register live on, longer than any fact and document: it says where they are.
+
+        It is looked at four times in a time to live, and lives four times as long.
+        """
+        ttl_ms, now = self.settings.ttl_ms, monotonic()
+        if now < self._renewal:
+            return
+        left: int = yield Call("facts", (self.ground.registry,), "pttl", (), writes=False, read=int)
+        if left != _FOR_EVER:
+            if not ttl_ms:
+                yield self._write("PERSIST")
+            elif left < _LIVES * ttl_ms:
+                yield self._write("PEXPIRE", str(_LIVES * ttl_ms))
+        self._renewal = now + ttl_ms / 4000 if ttl_ms else inf
 
     def _write(self, command: str, *arguments: str) -> Call:
         return Call(
@@ -215,8 +238,18 @@ class Base:
 
     def begin(self, place: OwnerPlace, norms: Sequence[str], operation: str) -> Flow[Began]:
         """Begin to write for an owner; see `_commit.begin`."""
+        backend = yield from self.prepare()
+        began = yield from begin(place, norms, operation)
+        if not began.spaces:
+            # With the first facts of an owner: the server may have lost everything meanwhile.
+            register = yield from self.register()
+            if register.get("current") != backend.space.token:
+                yield from self._prepare_again()
+        return began
+
+    def _prepare_again(self) -> Flow[None]:
+        self._is_prepared, self._renewal = False, 0.0
         yield from self.prepare()
-        return (yield from begin(place, norms, operation))
 
     def redacted(self, text: str) -> Flow[str]:
         """Give a text as it is to be stored."""
@@ -258,6 +291,7 @@ class Base:
             Blocked, ErasedError, LeaseLostError: As from `_commit.commit`.
         """
         backend = yield from self.backend_of(began.spaces)
+        yield from self._renew()
         what = Commit(
             began,
             backend.engine,

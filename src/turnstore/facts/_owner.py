@@ -54,15 +54,16 @@ class OwnerPlace:
     """Where one owner's facts lie.
 
     Attributes:
+        ground: Where all facts of the store lie.
         digest: Of the owner.
         keys: The keys of the facts.
         owner_keys: The keys that every part of turnstore knows of.
     """
 
-    __slots__ = ("_ground", "digest", "keys", "owner_keys")
+    __slots__ = ("digest", "ground", "keys", "owner_keys")
 
     def __init__(self, ground: Ground, digest: str) -> None:
-        self._ground = ground
+        self.ground = ground
         self.digest = digest
         self.owner_keys: OwnerKeys = owner_key_names(ground.prefix, ground.store, digest)
         tag = self.owner_keys.tag
@@ -75,7 +76,7 @@ class OwnerPlace:
 
     def conversation(self, identifier: str) -> str:
         """Digest the id of a conversation; an empty one has an empty digest."""
-        return self._ground.conversation(identifier) if identifier else ""
+        return self.ground.conversation(identifier) if identifier else ""
 
     def vectors(self, token: str) -> bytes:
         """Name the key of all vectors of a space; the facts where each has its own key.
@@ -94,11 +95,11 @@ class OwnerPlace:
         engine, digest, *_ = token.split(":")
         if engine != "search":
             return self.vectors(token)
-        return self._ground.documents(digest) + f"{self.digest}}}:{id}".encode()
+        return self.ground.documents(digest) + f"{self.digest}}}:{id}".encode()
 
     def index(self, token: str) -> bytes:
         """Name the search index of a space."""
-        return self._ground.index(token.split(":")[1])
+        return self.ground.index(token.split(":")[1])
 
     def vector_keys(self, tokens: Sequence[str], ids: Sequence[str]) -> tuple[bytes, ...]:
         """Name the keys of a commit: of each space, then of each fact in each space."""

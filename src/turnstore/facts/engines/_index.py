@@ -26,6 +26,7 @@ __all__ = [
     "create",
     "drop",
     "info",
+    "is_unknown",
     "name_it",
     "of_owner",
     "read_found",
@@ -82,7 +83,7 @@ def info(index: bytes) -> Flow[dict[str, Any] | None]:
             "index", (index,), "ft.info", (), writes=False, read=_named
         )
     except ServerError as error:
-        if _is_unknown(error):
+        if is_unknown(error):
             return None
         raise
     return found
@@ -113,7 +114,7 @@ def drop(index: bytes) -> Flow[None]:
     try:
         yield Call("index", (index,), "ft.dropindex", (), writes=True, read=bool)
     except ServerError as error:
-        if not _is_unknown(error):
+        if not is_unknown(error):
             raise
 
 
@@ -169,7 +170,7 @@ def of_owner(index: bytes, owner: str, limit: int) -> Flow[Found]:
             "index", (index,), "ft.search", arguments, writes=False, read=read_found
         )
     except ServerError as error:
-        if _is_unknown(error):
+        if is_unknown(error):
             return Found(0, {}, has_warnings=True)
         raise
     return found
@@ -201,7 +202,8 @@ def read_found(reply: Any) -> Found:
     )
 
 
-def _is_unknown(error: ServerError) -> bool:
+def is_unknown(error: ServerError) -> bool:
+    """Tell whether the server says that it has no such index."""
     return type(error) is ServerError and _UNKNOWN.search(str(error.__cause__)) is not None
 
 

@@ -13,7 +13,17 @@ from turnstore.errors import DeniedError, ServerError, UnavailableError, Unsuppo
 from turnstore.facts._space import Space
 
 from ._engine import Filter, IndexState, Times
-from ._index import Found, Index, check, create, info, name_it, read_found, state_of
+from ._index import (
+    Found,
+    Index,
+    check,
+    create,
+    info,
+    is_unknown,
+    name_it,
+    read_found,
+    state_of,
+)
 from ._options import number, one_of
 
 if TYPE_CHECKING:
@@ -150,9 +160,17 @@ class Search:
             policy = f"EF_RUNTIME {self.ef or 2 * n}"
         query = f"({condition})=>[KNN {n} @emb $vector {policy} AS distance]"
         values = {**values, "vector": vector.astype(_DTYPES[self.dtype]).tobytes()}
-        found: Found = yield self._search(
+        nearest = self._search(
             index, query, values, ("SORTBY", "distance", "RETURN", 1, "emb", "LIMIT", 0, n)
         )
+        try:
+            found: Found = yield nearest
+        except ServerError as error:
+            if not is_unknown(error):
+                raise
+            # It was dropped, or lost with a server that came back: it is made of the documents.
+            yield from self.prepare(place.ground, space)
+            found = yield nearest
         ids = {
             key.decode().rpartition(":")[2]: None if raw is None else self.unpack(raw, space)
             for key, raw in found.rows.items()

@@ -1,0 +1,104 @@
+"""The register of a store, which says where facts are: it outlives them, and is made again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.facts.store.raw import look, place_of
+from tests.servers.facade import inner
+from turnstore import EngineMismatchError
+from turnstore.facts import NewFact, Search
+
+if TYPE_CHECKING:
+    from tests.facts.store.conftest import NewFacts
+    from tests.servers.running import Server
+    from turnstore.facts import AsyncFacts
+
+pytestmark = pytest.mark.one_setup
+
+HOUR_MS = 3_600_000
+
+
+def register_of(facts: AsyncFacts) -> bytes:
+    register: bytes = inner(facts)._base.ground.registry
+    return register
+
+
+async def test_it_lives_longer_than_facts(new_facts: NewFacts, server: Server) -> None:
+    facts = new_facts()
+    register = register_of(facts)
+    await facts.add("ada", "Ada swims.")
+    assert 3 * HOUR_MS < server.raw.pttl(register) <= 4 * HOUR_MS
+    # A quarter of the time to live goes by.
+    server.raw.pexpire(register, 60_000)
+    inner(facts)._base._renewal -= HOUR_MS / 4000
+    await facts.add("ada", "Ada reads.")
+    assert server.raw.pttl(register) > 3 * HOUR_MS
+
+
+async def test_facts_that_live_shorter_do_not_end_it(new_facts: NewFacts, server: Server) -> None:
+    long, short = new_facts(), new_facts(ttl=timedelta(minutes=1))
+    await long.add("ada", "Ada swims.")
+    await short.add("bob", "Bob swims.")
+    assert server.raw.pttl(register_of(long)) > 3 * HOUR_MS
+
+
+@pytest.mark.keeps_keys
+async def test_it_is_kept_as_long_as_facts_are_kept(new_facts: NewFacts, server: Server) -> None:
+    hour, ever = new_facts(), new_facts(ttl=None)
+    await hour.add("ada", "Ada swims.")
+    await ever.add("bob", "Bob swims.")
+    assert server.raw.pttl(register_of(ever)) == -1
+    await new_facts().add("ada", "Ada reads.")
+    assert server.raw.pttl(register_of(ever)) == -1
+
+
+async def test_when_all_is_lost_it_is_made_again(new_facts: NewFacts, server: Server) -> None:
+    facts = new_facts()
+    await facts.add("ada", "Ada swims.")
+    _lose_everything(server, facts)
+    assert await facts.search("ada", "swims", min_score=None) == []
+    added = await facts.add_many("ada", [NewFact(text="Ada reads."), NewFact(text="Omega")])
+    hits = await facts.search("ada", "reads", min_score=None)
+    assert {hit.fact.id for hit in hits} == {one.id for one in added}
+    with pytest.raises(EngineMismatchError):
+        await new_facts(embedder="words:2").add("bob", "Bob reads.")
+    look(server, facts, "ada")
+
+
+async def test_another_process_may_have_made_another_one(
+    new_facts: NewFacts, server: Server
+) -> None:
+    facts, other = new_facts(), new_facts(embedder="words:2")
+    await facts.add("ada", "Ada swims.")
+    _lose_everything(server, facts)
+    await other.add("bob", "Bob reads.")
+    with pytest.raises(EngineMismatchError):
+        await facts.add("ada", "Ada reads.")
+    assert look(server, other, "ada").records == {}
+
+
+@pytest.mark.servers("redis-8.2-search")
+async def test_an_index_that_was_dropped_is_made_again(new_facts: NewFacts, server: Server) -> None:
+    facts = new_facts(engine=Search())
+    first = await facts.add("ada", "Ada swims.")
+    place = place_of(facts, "ada")
+    token = server.raw.hget(place.keys.postings, "#v").decode()
+    server.raw.execute_command("FT.DROPINDEX", place.index(token))
+    second = await facts.add("ada", "Omega")
+    hits = await facts.search("ada", "swims", min_score=None)
+    assert {hit.fact.id for hit in hits} == {first.id, second.id}
+    assert server.raw.execute_command("FT.INFO", place.index(token))
+
+
+def _lose_everything(server: Server, facts: AsyncFacts) -> None:
+    """Do what FLUSHALL does, to the keys and the index of one test."""
+    ground = inner(facts)._base.ground
+    for key in server.lives(ground.prefix):
+        server.raw.delete(key)
+    space = inner(facts)._base._backend.space
+    if space.engine == "search":
+        server.raw.execute_command("FT.DROPINDEX", ground.index(space.digest))
