@@ -143,7 +143,8 @@ def facts_page() -> str:
     """The page of long-term facts."""
     lines = ["# Facts", "", _NOTE, "", *_prose(inspect.cleandoc(facts.__doc__ or "").split("\n"))]
     lines += ["Imported from `turnstore.facts`. Classes whose names begin with `Async` have the "]
-    lines[-1] += "same names and signatures as those without, and are awaited. What lies in Redis: "
+    lines[-1] += "same names and signatures as those without, and are awaited. The guide: "
+    lines[-1] += "[keep facts of your users](../guides/facts.md). What lies in Redis: "
     lines[-1] += "[keys and scripts of facts](facts-keys-and-scripts.md)."
     texts = [f"`{name}`" for name in facts.__all__ if name.isupper()]
     if texts:

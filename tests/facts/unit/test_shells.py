@@ -22,7 +22,7 @@ def test_names_signatures_and_texts_are_equal() -> None:
     sync, asyncio_ = SHELLS
     assert names(sync) == names(asyncio_)
     assert plain(sync.__doc__) == plain(asyncio_.__doc__)
-    assert signature(sync.__init__) == signature(asyncio_.__init__)  # type: ignore[misc]  # only looked at
+    assert signature(sync.__init__) == signature(asyncio_.__init__)
     theirs = members(asyncio_)
     for name, member in members(sync).items():
         assert type(member) is type(theirs[name]), name
