@@ -121,7 +121,9 @@ def read(place: OwnerPlace, labels: Sequence[str]) -> Flow[dict[str, str]]:
     return found
 
 
-def change(place: OwnerPlace, block: Block, edit: Edit, clean: Clean, ttl_ms: int) -> Flow[str]:
+def change(  # noqa: PLR0913 - what a change is made of
+    place: OwnerPlace, block: Block, edit: Edit, clean: Clean, ttl_ms: int, *, since: int = 0
+) -> Flow[str]:
     """Change what a block says: two calls, more where others change it at the same time.
 
     Args:
@@ -130,6 +132,8 @@ def change(place: OwnerPlace, block: Block, edit: Edit, clean: Clean, ttl_ms: in
         edit: Makes the new text out of the old one.
         clean: Makes of that what is stored.
         ttl_ms: The time to live in milliseconds; 0 keeps it.
+        since: The number with which it began, where that was earlier: what was erased since
+            then does not come back. 0 begins now.
 
     Returns:
         What it says now.
@@ -151,7 +155,7 @@ def change(place: OwnerPlace, block: Block, edit: Edit, clean: Clean, ttl_ms: in
             )
             raise EditError(msg)
         values = {
-            "began": begun.number,
+            "began": since or begun.number,
             "ttl_ms": ttl_ms,
             "label": block.label,
             "expected": begun.revision,

@@ -14,6 +14,7 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore._calls import Flow
+from turnstore.errors import ErasedError
 
 from . import _turns
 from ._adding import add_many
@@ -25,6 +26,7 @@ from ._times import Interval, period
 from ._wording import dated, fact_line, shortened
 
 if TYPE_CHECKING:
+    from turnstore._pending import Pending
     from turnstore._place import Place
 
     from ._base import Base
@@ -35,6 +37,7 @@ log = logging.getLogger("turnstore")
 
 _LONGEST_CONTENT = 2000
 _LONGEST_SAID = 600
+_ERASED = "The memory was erased meanwhile. Nothing is kept; go on without it."
 _UNAVAILABLE = "The memory cannot be reached just now. Nothing was changed; go on without it."
 
 
@@ -63,21 +66,24 @@ class Toolbox:
         place: The conversation's, where it can be searched.
         blocks: The blocks of the working memory by their labels.
         zone: Where the user's dates hold.
+        turn: In which the model calls them, where that is known.
 
     Attributes:
         definitions: The tools, by their names.
         counts: How often each tool failed.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what the two kinds share
         self,
         base: Base,
         owner: str,
         place: Place | None,
         blocks: Mapping[str, Block],
         zone: tzinfo,
+        turn: Pending | None,
     ) -> None:
         self._base = base
+        self._turn = turn
         self._owner = owner
         self._owner_place = base.ground.owner(owner)
         self._place = place
@@ -104,11 +110,28 @@ class Toolbox:
         except (ToolError, EditError) as error:
             self.counts[name] += 1
             return Answer(f"Error: {error}.", failed=True)
+        except ErasedError:
+            self.counts[name] += 1
+            return Answer(_ERASED, failed=True)
         except Exception as error:  # noqa: BLE001 - the model goes on without a memory
             self.counts[name] += 1
             log.warning("the memory tool %s failed: %s: %s", name, type(error).__name__, error)
             return Answer(_UNAVAILABLE, failed=True)
         return Answer(text, failed=False)
+
+    def _since(self) -> int:
+        """Give the number with which the turn began; 0 where there is none.
+
+        Raises:
+            RuntimeError: It has not begun, or goes on without memory.
+        """
+        if self._turn is None:
+            return 0
+        began = self._turn._began  # noqa: SLF001 - of the same house
+        if not began:
+            msg = "the turn of the tools has not begun, or goes on without memory"
+            raise RuntimeError(msg)
+        return began
 
     def _named(self, name: str) -> Definition:
         if name not in self.definitions:
@@ -126,7 +149,9 @@ class Toolbox:
     def _change(self, label: str, edit: Callable[[str], str]) -> Flow[str]:
         block = self._blocks[label]
         ttl_ms = self._base.settings.ttl_ms
-        text = yield from change(self._owner_place, block, edit, self._base.redacted, ttl_ms)
+        text = yield from change(
+            self._owner_place, block, edit, self._base.redacted, ttl_ms, since=self._since()
+        )
         return f"{label} now says ({len(text)} of {block.limit} characters):\n{text}"
 
     def _insert(self, given: dict[str, Any]) -> Flow[str]:
@@ -138,7 +163,8 @@ class Toolbox:
             msg = f'"content" has {len(content)} characters, and {_LONGEST_CONTENT} are the most'
             raise ToolError(msg)
         new = NewFact(text=content, conversation=self._conversation)
-        (added,) = yield from add_many(self._base, self._owner, [new])
+        since = self._since()
+        (added,) = yield from add_many(self._base, self._owner, [new], since=since)
         return "It was kept already." if added.duplicate else "It is kept."
 
     def _search(self, given: dict[str, Any]) -> Flow[str]:

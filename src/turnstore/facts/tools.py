@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from turnstore._holding import AsyncRunner, Runner
     from turnstore.aio.conversation import AsyncConversation
     from turnstore.conversation import Conversation
+    from turnstore.turn import AsyncPendingTurn, PendingTurn
 
     from ._base import Base
     from .aio import AsyncFacts
@@ -42,6 +43,7 @@ class _Tools:
         conversation: Conversation | AsyncConversation | None,
         memory: WorkingMemory | AsyncWorkingMemory | None,
         zone: tzinfo,
+        turn: PendingTurn | AsyncPendingTurn | None,
     ) -> None:
         if not isinstance(zone, tzinfo):
             msg = f"zone is a time zone, as in ZoneInfo('Europe/Paris'); not {zone!r}"
@@ -55,8 +57,11 @@ class _Tools:
                     "with the same owner"
                 )
                 raise ValueError(msg)
+        if turn is not None and place_in(turn).keys.owner != home_in(facts).owner(owner):
+            msg = "the turn is not of a conversation of this owner"
+            raise ValueError(msg)
         blocks = {} if memory is None else memory.blocks
-        self._toolbox = Toolbox(base, owner, place, blocks, zone)
+        self._toolbox = Toolbox(base, owner, place, blocks, zone, turn)
 
     @property
     def counts(self) -> Counter[str]:
@@ -111,10 +116,13 @@ class MemoryTools(_Tools):
         conversation: The conversation that goes on; it has to have the same owner.
         memory: The working memory.
         zone: Where the user's dates hold.
+        turn: The turn in which the model calls them, as `chat.turn(…)` gives it. What is
+            erased once it has begun, its tools do not bring back: they say so to the model.
+            Without it, each call counts as new.
 
     Raises:
-        TypeError, ValueError: The owner is empty or not text, the conversation is another
-            owner's, or the zone is none.
+        TypeError, ValueError: The owner is empty or not text, the conversation or the turn is
+            another owner's, or the zone is none.
 
     Cost:
         No I/O: make them for each request.
@@ -131,7 +139,7 @@ class MemoryTools(_Tools):
         'Error: "content" is missing.'
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings, by keyword
         self,
         facts: Facts,
         owner: str,
@@ -139,9 +147,10 @@ class MemoryTools(_Tools):
         conversation: Conversation | None = None,
         memory: WorkingMemory | None = None,
         zone: tzinfo = UTC,
+        turn: PendingTurn | None = None,
     ) -> None:
         base = base_in(facts, asynchronous=False)
-        super().__init__(base, facts, owner, conversation, memory, zone)
+        super().__init__(base, facts, owner, conversation, memory, zone, turn)
         self._run: Runner = run_in(facts)
 
     def call(self, name: str, arguments: object) -> str:
@@ -202,10 +211,13 @@ class AsyncMemoryTools(_Tools):
         conversation: The conversation that goes on; it has to have the same owner.
         memory: The working memory.
         zone: Where the user's dates hold.
+        turn: The turn in which the model calls them, as `chat.turn(…)` gives it. What is
+            erased once it has begun, its tools do not bring back: they say so to the model.
+            Without it, each call counts as new.
 
     Raises:
-        TypeError, ValueError: The owner is empty or not text, the conversation is another
-            owner's, or the zone is none.
+        TypeError, ValueError: The owner is empty or not text, the conversation or the turn is
+            another owner's, or the zone is none.
 
     Cost:
         No I/O: make them for each request.
@@ -222,7 +234,7 @@ class AsyncMemoryTools(_Tools):
         'Error: "content" is missing.'
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings, by keyword
         self,
         facts: AsyncFacts,
         owner: str,
@@ -230,9 +242,10 @@ class AsyncMemoryTools(_Tools):
         conversation: AsyncConversation | None = None,
         memory: AsyncWorkingMemory | None = None,
         zone: tzinfo = UTC,
+        turn: AsyncPendingTurn | None = None,
     ) -> None:
         base = base_in(facts, asynchronous=True)
-        super().__init__(base, facts, owner, conversation, memory, zone)
+        super().__init__(base, facts, owner, conversation, memory, zone, turn)
         self._run: AsyncRunner = run_in(facts)
 
     async def call(self, name: str, arguments: object) -> str:

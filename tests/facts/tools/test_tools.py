@@ -250,3 +250,28 @@ async def test_what_a_model_keeps_is_redacted(
     kit = new_kit(new_store(redact=redact))
     await kit.tools().call("archival_memory_insert", {"content": "Ada's number is 4711."})
     assert [fact.text for fact in await kit.facts.list("ada")] == ["Ada's number is ****."]
+
+
+async def test_in_a_turn_that_began_before_an_erasure_nothing_is_kept(kit: Kit) -> None:
+    memory = kit.memory(HUMAN)
+    pending = kit.chat.turn("My secret is 42.")
+    tools = kit.tools(memory=memory, conversation=kit.chat, turn=pending)
+    calls = {
+        "archival_memory_insert": {"content": "The secret is 42."},
+        "core_memory_append": {"label": "human", "content": "The secret is 42."},
+    }
+    for name, arguments in calls.items():  # it has not begun
+        assert (await tools.call(name, arguments)).startswith("The memory cannot be reached")
+    async with pending:
+        for name, arguments in calls.items():
+            assert "erased" not in await tools.call(name, arguments)
+        await kit.store.erase("ada", verify=True)
+        for name, arguments in calls.items():
+            assert (await tools.call(name, arguments)).startswith("The memory was erased")
+    assert await kit.facts.list("ada") == []
+    assert await memory.read("ada") == {}
+    assert tools.counts == dict.fromkeys(calls, 2)
+    with pytest.raises(ValueError, match="the turn is not"):
+        kit.tools("bob", turn=pending)
+    with pytest.raises(TypeError, match="conversation"):
+        kit.tools(turn="t1")
