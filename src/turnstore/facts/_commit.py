@@ -11,7 +11,7 @@ changes nothing the second time and answers the same.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -41,6 +41,7 @@ __all__ = [
     "Seen",
     "Unseen",
     "again",
+    "batches",
     "begin",
     "commit",
     "renew",
@@ -48,10 +49,12 @@ __all__ = [
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # of the idempotency key; a script reads it
 _KEY_LENGTH = 8
+_MOST_CHANGES, _MOST_TEXT = 100, 65_536  # of one commit; bytes
 _TRIES = 5
 _RENEWED_AT_A_TIME = 500
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Add(NamedTuple):
@@ -272,6 +275,24 @@ def commit(
         operation=operation,
     )
     return committed
+
+
+def batches(items: Iterable[T], text_of: Callable[[T], str]) -> Iterator[list[T]]:
+    """Divide what is changed such that no commit holds up the server for long.
+
+    What takes the time are the words of all texts: a commit has a hundred changes at most, and
+    texts of 64 KiB, or one.
+    """
+    batch, size = list[T](), 0
+    for item in items:
+        more = len(text_of(item).encode("utf-8", "surrogatepass"))
+        if batch and (len(batch) == _MOST_CHANGES or size + more > _MOST_TEXT):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += more
+    if batch:
+        yield batch
 
 
 def again(work: Callable[[], Flow[R]], passing: Iterable[str], tries: int = _TRIES) -> Flow[R]:

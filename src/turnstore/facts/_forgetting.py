@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from turnstore._calls import Call, Flow
 
 from ._adding import check_id
-from ._commit import Blocked, Commit, Remove, again, begin, commit, renew
+from ._commit import Blocked, Commit, Remove, again, batches, begin, commit, renew
 from ._owner import OwnerPlace, script_call
 from ._reading import read_records, walk
 from ._record import Record
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ._base import Base
 
 __all__ = ["forget", "forget_conversation", "remove"]
-
-_AT_ONCE = 100
 
 
 def forget(base: Base, owner: str, id: str) -> Flow[bool]:  # noqa: A002 - the name of the field
@@ -67,8 +65,7 @@ def remove(
         The ids of those that were removed.
     """
     removed: list[str] = []
-    for start in range(0, len(records), _AT_ONCE):
-        part = list(records[start : start + _AT_ONCE])
+    for part in batches(records, lambda record: record.fact.text):
 
         def work(part: list[Record] = part) -> Flow[list[str]]:
             began = yield from begin(place, (), operation)

@@ -128,7 +128,7 @@ class Facts(Upkeep):
         Raises:
             TypeError, ValueError: An argument is of no use, or the embedder answered what is
                 no vector; nothing was written.
-            LimitError: The text is too long; nothing was written.
+            LimitError: The text, or `meta` as JSON, has more than 32 KiB; nothing was written.
             ErasedError: The owner was erased, or the conversation forgotten, after this had
                 begun; nothing was written.
             EngineMismatchError: The owner's facts are of another embedder or engine.
@@ -177,13 +177,14 @@ class Facts(Upkeep):
         Raises:
             TypeError, ValueError, LimitError: One of them cannot be stored; none was written.
             ErasedError, EngineMismatchError, ServerError: As for `add`; those of earlier
-                hundreds are stored, and doing it again stores none twice.
+                parts are stored, and doing it again stores none twice.
 
         Atomicity:
-            A hundred at a time are stored together, or not at all.
+            A hundred at a time are stored together, or not at all; fewer where their texts
+            have more than 64 KiB in all, so that the server is not held up.
 
         Cost:
-            Two round trips for each hundred, and the embedder's batches.
+            Two round trips for each part, and the embedder's batches.
 
         Example:
             >>> new = [NewFact(text="Ada likes tea."), NewFact(text="Ada likes jam.")]
