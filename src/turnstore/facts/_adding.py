@@ -326,7 +326,7 @@ def _checked_text(text: str) -> str:
     if not text.strip():
         msg = "text is empty; a fact says something"
         raise ValueError(msg)
-    size = len(text.encode("utf-8", "surrogatepass"))
+    size = len(text.encode())
     if size > _MOST_BYTES:
         msg = f"text has {size} bytes; the most are {_MOST_BYTES}. Nothing was written"
         raise LimitError(msg)
@@ -337,6 +337,11 @@ def _checked_string(name: str, value: str) -> str:
     if not isinstance(value, str):
         msg = f"{name} is text, not {type(value).__name__}"
         raise TypeError(msg)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        msg = f"{name} has a lone surrogate at position {error.start}, which UTF-8 cannot say"
+        raise ValueError(msg) from None
     return value
 
 

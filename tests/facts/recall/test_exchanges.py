@@ -133,6 +133,23 @@ async def test_long_texts_are_bounded_and_speakers_have_names(memory: Memory) ->
     assert await memory.texts() == ["Ada: aaaaa […] zzzzz\nBot: yes"]
 
 
+async def test_half_a_letter_is_replaced(memory: Memory) -> None:
+    messages = [
+        {"role": "user", "content": "A cat: \ud83d\udc08, half a cat: \ud83d."},
+        {"role": "assistant", "content": "Poor \udc08."},
+    ]
+    await told(memory.exchanges(), turn(messages=messages))
+    assert await memory.texts() == [
+        "User: A cat: \U0001f408, half a cat: \ufffd.\nAssistant: Poor \ufffd."
+    ]
+
+
+@pytest.mark.parametrize("owner, error", [("", ValueError), (b"ada", TypeError), (5, TypeError)])
+def test_what_is_no_owner_is_refused_at_once(memory: Memory, owner: Any, error: Any) -> None:
+    with pytest.raises(error):
+        memory.exchanges(owner=owner)
+
+
 async def test_the_longest_exchange_can_be_stored(memory: Memory) -> None:
     messages = [
         {"role": "user", "content": "\U0001f408" * 10_000},

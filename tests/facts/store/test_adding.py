@@ -82,7 +82,6 @@ async def test_what_is_left_out_is_now(facts: AsyncFacts) -> None:
         "日本語の文章です",
         "👩\u200d🚀 flies",
         "a\nb\x00c",
-        "\ud800 alone",
         "w[1,2] 1 2 3",
         "word " * 6000,
         "x" * 32_768,
@@ -98,6 +97,20 @@ async def test_any_text_comes_back(facts: AsyncFacts, raw: Look, text: str) -> N
     raw()
     assert await facts.forget("ada", added.id)
     assert raw().records == {}
+
+
+async def test_half_a_letter_is_refused(facts: AsyncFacts, raw: Look) -> None:
+    """Whoever was handed it later could not send it: no UTF-8 says it."""
+    with pytest.raises(ValueError, match="lone surrogate at position 7"):
+        await facts.add("ada", "Half a \ud800 cat.")
+    with pytest.raises(ValueError, match="lone surrogate"):
+        await facts.add_exchange("ada", "c", "t1", "Half a \ud800 cat.")
+    with pytest.raises(ValueError, match="lone surrogate"):
+        await facts.add("ada", "A cat.", slot="\ud800")
+    added = await facts.add("ada", "A cat.")
+    with pytest.raises(ValueError, match="lone surrogate"):
+        await facts.update("ada", added.id, text="\ud800")
+    assert [record.fact.text for record in raw().records.values()] == ["A cat."]
 
 
 async def test_the_same_words_are_stored_once(facts: AsyncFacts, raw: Look) -> None:
