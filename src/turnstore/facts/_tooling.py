@@ -104,6 +104,8 @@ class Toolbox:
 
     def answer(self, name: str, arguments: object) -> Flow[Answer]:
         """Do what a call asks for, and say what came of it."""
+        if not isinstance(name, str):
+            name = repr(name)[:80]  # names no tool, which is said to the model
         try:
             given = checked(self._named(name), arguments)
             text = yield from self._tools[name](given)

@@ -275,3 +275,11 @@ async def test_in_a_turn_that_began_before_an_erasure_nothing_is_kept(kit: Kit) 
         kit.tools("bob", turn=pending)
     with pytest.raises(TypeError, match="conversation"):
         kit.tools(turn="t1")
+
+
+@pytest.mark.parametrize("name", [["x"], None, 5, b"x", {}])
+async def test_what_is_no_name_of_a_tool_is_said_to_the_model(kit: Kit, name: Any) -> None:
+    tools = kit.tools()
+    said = await tools.call(name, {})
+    assert said.startswith("Error: there is no tool ")
+    assert list(tools.counts.values()) == [1]
