@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from turnstore import _json
 from turnstore._calls import Flow
 from turnstore._checks import check_turn_id, plain_meta
 from turnstore.errors import LimitError
 
-from ._commit import Add, Began, Blocked, Close, Replace
+from ._commit import Add, Began, Blocked, Close, Replace, batches
 from ._model import Added, Fact, NewFact
 from ._owner import OwnerPlace, is_id, new_ids
 from ._reading import read_records
@@ -36,7 +37,6 @@ __all__ = [
 KIND = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _MOST_BYTES = 32_768
 _SLOT_LENGTH = 200
-_AT_ONCE = 100
 _MOST_SOURCES = 64
 _CHANGING = ("spaces", "changed")
 
@@ -62,8 +62,8 @@ def add_many(
     for one in checked:
         place.conversation(one.new.conversation)  # refuses what no key can stand for
     added: list[Added] = []
-    for start in range(0, len(checked), _AT_ONCE):
-        added += yield from _add(base, place, checked[start : start + _AT_ONCE], "add", since)
+    for batch in batches(checked, lambda one: one.new.text):
+        added += yield from _add(base, place, batch, "add", since)
     return added
 
 
@@ -228,7 +228,7 @@ def checked_fact(new: NewFact) -> NewFact:
     Raises:
         TypeError: A part has the wrong type.
         ValueError: A part is of no use.
-        LimitError: The text is too long.
+        LimitError: The text, or meta, is too long.
     """
     if not isinstance(new, NewFact):
         msg = f"a new fact is a NewFact, not {type(new).__name__}"
@@ -260,7 +260,7 @@ def checked_fact(new: NewFact) -> NewFact:
         msg = f"sources are the ids of turns, not {type(new.sources).__name__}"
         raise TypeError(msg)
     sources = tuple(dict.fromkeys(check_turn_id(one) for one in new.sources))
-    return replace(new, sources=sources[-_MOST_SOURCES:], meta=plain_meta(new.meta), **times)
+    return replace(new, sources=sources[-_MOST_SOURCES:], meta=_checked_meta(new.meta), **times)
 
 
 def _checked_changes(
@@ -277,7 +277,7 @@ def _checked_changes(
     if pinned is not None:
         given["pinned"] = _checked_flag("pinned", pinned)
     if meta is not None:
-        given["meta"] = plain_meta(meta)
+        given["meta"] = _checked_meta(meta)
     return given
 
 
@@ -331,6 +331,15 @@ def _checked_text(text: str) -> str:
         msg = f"text has {size} bytes; the most are {_MOST_BYTES}. Nothing was written"
         raise LimitError(msg)
     return text
+
+
+def _checked_meta(meta: dict[str, Any]) -> dict[str, Any]:
+    plain = plain_meta(meta)
+    size = len(_json.dumps(plain)[1])
+    if size > _MOST_BYTES:
+        msg = f"meta has {size} bytes as JSON; the most are {_MOST_BYTES}. Nothing was written"
+        raise LimitError(msg)
+    return plain
 
 
 def _checked_string(name: str, value: str) -> str:

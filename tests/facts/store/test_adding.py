@@ -395,6 +395,7 @@ BAD: list[tuple[type[Exception], dict[str, Any]]] = [
     (ValueError, {"text": " \n"}),
     (TypeError, {"text": b"bytes"}),
     (LimitError, {"text": "x" * 32_769}),
+    (LimitError, {"meta": {"x": "x" * 32_768}}),
     (ValueError, {"kind": ""}),
     (ValueError, {"kind": "two words"}),
     (ValueError, {"kind": 'x" or true'}),
