@@ -129,7 +129,8 @@ class Toolbox:
         """
         if self._turn is None:
             return 0
-        began = self._turn._began  # noqa: SLF001 - of the same house
+        turn: Any = self._turn
+        began: int = turn._began  # noqa: SLF001 - of the same house
         if not began:
             msg = "the turn of the tools has not begun, or goes on without memory"
             raise RuntimeError(msg)
