@@ -226,7 +226,7 @@ def _scan(client: Client, step: Scan) -> tuple[Any, list[bytes]]:
         if not isinstance(client, redis.RedisCluster):
             return _scanned(anyone.scan(step.at or 0, **options), ())
         (name, cursor), *later = step.at or _nodes(client, step)
-        node = client.get_node(node_name=name)
+        node = anyone.get_node(node_name=name)
         return _scanned(anyone.scan(cursor, target_nodes=node, **options), later)
     except FAULTS as error:
         raise translated(error, _as_call(step)) from error

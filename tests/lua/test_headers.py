@@ -250,8 +250,8 @@ def test_what_python_sends_is_what_the_header_declares(
         assert not owned
         return
     marks = ("", "?", "*") if owned else ("", "*")
-    rows = zip((*header.keys, *header.arguments), header.types, strict=True)
-    rows = [(one, kind) for one, kind in rows if header.marks[one] in marks]
+    declared = zip((*header.keys, *header.arguments), header.types, strict=True)
+    rows = [(one, kind) for one, kind in declared if header.marks[one] in marks]
     kinds = [kind for one, kind in rows if one in header.arguments]
     if len(sent[name]) > len(kinds):
         kinds += kinds[-1:] * (len(sent[name]) - len(kinds))  # the last one is many
