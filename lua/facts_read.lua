@@ -27,7 +27,7 @@ local space = ARGV[1]
 local around = ARGV[2] == "1"
 local first_of_id = 3
 
-local function read_vector(space, key, id)
+local function read_vector(key, id)
   local engine = engine_of(space)
   if engine == "plain" then
     return redis.call("HGET", key, id)
@@ -58,12 +58,13 @@ for at = first_of_id, #ARGV do
   if record then
     local key = KEYS[first_of_vector + at - first_of_id]
     used_ms = redis.call("ZSCORE", used, id)
-    vector = key and read_vector(space, key, id)
+    vector = key and read_vector(key, id)
     if around then
       before, after = next_to(id)
     end
   end
-  for place, part in ipairs({ record or "", used_ms or "", vector or "", before or "", after or "" }) do
+  local parts = { record or "", used_ms or "", vector or "", before or "", after or "" }
+  for place, part in ipairs(parts) do
     answer[(at - first_of_id) * 5 + place] = part
   end
 end
