@@ -34,16 +34,21 @@ local cleared = KEYS[7]
 local member = ARGV[1]
 
 local elements = redis.call("LLEN", turns)
+local owner, refusal
 if generation then
-  local refusal = note_cleared(generation, conversations, lives, names, cleared, member)
+  owner, refusal = clearing_owner(generation, conversations, lives, names, cleared)
+  refusal = refusal or forbidden(turns, "DEL")
   if refusal then
     return redis.error_reply(refusal)
   end
 end
-if elements == 0 then
-  return 0
+local head = elements > 0 and read_head(turns)
+if elements > 0 then
+  redis.call("DEL", turns, summary)
 end
-local head = read_head(turns)
-redis.call("DEL", turns, summary)
+if owner then
+  -- At last: a listed conversation that does not exist is harmless, the reverse is not.
+  note_cleared(generation, owner, conversations, lives, names, cleared, member)
+end
 -- A damaged head must not keep a conversation from being deleted: every element counts.
 return head and math.max(turns_held(head), 1) or elements

@@ -22,6 +22,8 @@ COMMANDS = (
     *("evalsha", "eval", "lindex", "lrange", "llen", "rpush", "lset", "ltrim", "lpush"),
     *("pexpire", "persist", "del", "time", "exists", "pttl", "memory|usage", "getrange"),
 )
+# What only a conversation with an owner needs.
+OWNED_COMMANDS = ("get", "set", "zadd", "zscore", "zrem", "zrangebyscore", "hsetnx", "hdel", "pttl")
 
 Act = Callable[["AsyncConversation"], Awaitable[Any]]
 
@@ -72,6 +74,37 @@ async def _try(raw: redis.Redis, ours: AsyncStore, theirs: AsyncStore, act: Act,
     look(raw, chat.key)
 
 
+async def test_what_is_not_allowed_changes_nothing_of_an_owner(
+    new_store: NewStore, own_server: OwnServer
+) -> None:
+    """A conversation that is not listed would not be found by an erasure."""
+    server = own_server()
+    with redis.Redis.from_url(server.url) as raw:
+        for lacking in (*COMMANDS, *OWNED_COMMANDS):
+            user = f"without-{lacking.replace('|', '-')}"
+            raw.execute_command(f"ACL SETUSER {user} reset on >pw ~* +@all -{lacking}")
+            login = {"username": user, "password": "pw"}
+            ours, theirs = new_store(at=server), new_store(at=server, redis=login)
+            chat = ours.conversation("ada", owner="o")
+            for name, act in WRITES.items():
+                await ours.erase("o")
+                await chat.append("a", turn_id="a")
+                before = look(raw, chat.key)
+                try:
+                    await act(theirs.conversation("ada", owner="o"))
+                except DeniedError:
+                    if not name.startswith("expire"):
+                        after = look(raw, chat.key)
+                        assert (after.head, after.pieces) == (before.head, before.pieces), lacking
+                listed = {info.id for info in await ours.conversations("o", 99)}
+                held = {
+                    id_
+                    for id_ in ("ada", "copy")
+                    if raw.exists(ours.conversation(id_, owner="o").key)
+                }
+                assert listed == held, f"{name} without {lacking}"
+
+
 async def _try_first(raw: redis.Redis, ours: AsyncStore, theirs: AsyncStore) -> None:
     chat = ours.conversation("ada")
     try:
@@ -118,3 +151,22 @@ async def test_the_permissions_that_the_docs_name_suffice(
     assert await said(chat) == ["hi", "hello"]
     assert (await chat.stat()).turns == 1
     assert len(await chat.turns()) == 1
+
+
+async def test_the_permissions_that_the_docs_name_for_owners_suffice(
+    new_store: NewStore, own_server: OwnServer
+) -> None:
+    server = own_server()
+    with redis.Redis.from_url(server.url) as raw:
+        categories = "+@list +@keyspace +@scripting +@string +@sortedset +@hash +time +@connection"
+        raw.execute_command(f"ACL SETUSER app on >pw ~* {categories}")
+    store = new_store(at=server, redis={"username": "app", "password": "pw"})
+    chat = store.conversation("ada", owner="o")
+    for act in WRITES.values():
+        await chat.append("hi")
+        await act(chat)
+    async with chat.turn("hi", on_conflict="serialize") as turn:
+        turn.reply("hello")
+    assert await chat.set_title("T")
+    assert len(await store.conversations("o")) == 2
+    assert (await store.erase("o", verify=True)).conversations == 2

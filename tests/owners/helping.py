@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tests.failure.helping import load_scripts
 from turnstore import _keys
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ class Owner:
         self.keys = _keys.owner_key_names(prefix, store, digest)
         self._server = server
         self._prefix = prefix
+
+    def load_scripts(self) -> None:
+        """Let the server know all scripts, so that none is sent twice for being unknown."""
+        load_scripts(self._server, self.keys.generation.decode())
 
     @property
     def stored(self) -> set[str]:

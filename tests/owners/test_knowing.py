@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.failure.helping import load_scripts
 from tests.owners.helping import NOTE, Owner
 from tests.servers.proxy import Cut
 from tests.store.talk import texts
@@ -113,9 +112,9 @@ async def test_a_clock_that_jumps_back(store: AsyncStore, ada: Owner) -> None:
 
 
 async def test_one_whose_step_came_late_begins_anew(
-    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, server: Server
+    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner
 ) -> None:
-    load_scripts(server, ada.keys.generation.decode())
+    ada.load_scripts()
     store = new_store(at=proxy)
     behind.conversation("c", owner="ada").append("before")
 
@@ -131,9 +130,9 @@ async def test_one_whose_step_came_late_begins_anew(
 
 
 async def test_one_that_is_held_up_again_and_again_says_so(
-    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, server: Server
+    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner
 ) -> None:
-    load_scripts(server, ada.keys.generation.decode())
+    ada.load_scripts()
     store = new_store(at=proxy)
     behind.conversation("c", owner="ada").append("before")
     proxy.next(Cut.NEVER, command="EVALSHA", times=99, then=lambda: ada.change(closed_until_ms=1))
@@ -145,11 +144,11 @@ async def test_one_that_is_held_up_again_and_again_says_so(
 
 
 @pytest.mark.parametrize("step", [0, 1])
-async def test_two_at_once(  # noqa: PLR0913, PLR0917 - fixtures, and a parameter
-    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, server: Server, step: int
+async def test_two_at_once(
+    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, step: int
 ) -> None:
     """The second begins and ends between two steps of the first; then a turn comes."""
-    load_scripts(server, ada.keys.generation.decode())
+    ada.load_scripts()
     store = new_store(at=proxy)
     for name in "cd":
         behind.conversation(name, owner="ada").append("before")
@@ -171,9 +170,9 @@ async def test_two_at_once(  # noqa: PLR0913, PLR0917 - fixtures, and a paramete
 
 
 async def test_the_one_that_ends_first_leaves_it_closed_for_the_other(
-    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, server: Server
+    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner
 ) -> None:
-    load_scripts(server, ada.keys.generation.decode())
+    ada.load_scripts()
     store = new_store(at=proxy)
     chat = behind.conversation("c", owner="ada")
     chat.append("before")

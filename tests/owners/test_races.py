@@ -59,9 +59,9 @@ async def test_a_turn_that_began_before_is_not_saved_after(
 
 
 async def test_a_turn_in_the_middle_of_an_erasure(
-    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, server: Server
+    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner
 ) -> None:
-    load_scripts(server, ada.keys.generation.decode())
+    ada.load_scripts()
     store = new_store(at=proxy)
     behind.conversation("c", owner="ada").append("before")
     chat = behind.conversation("c", owner="ada")
@@ -94,10 +94,10 @@ async def test_a_turn_in_the_middle_of_an_erasure(
 
 
 async def test_an_append_that_is_sent_again_after_an_erasure(
-    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, server: Server
+    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner
 ) -> None:
     """redis-py sends it again as its answer was lost; meanwhile all was erased."""
-    load_scripts(server, ada.keys.generation.decode())
+    ada.load_scripts()
     chat = new_store(at=proxy).conversation("c", owner="ada")
     erased = []
     proxy.next(Cut.NEVER, command="EVALSHA")
@@ -109,9 +109,9 @@ async def test_an_append_that_is_sent_again_after_an_erasure(
 
 
 async def test_a_turn_whose_beginning_is_sent_again_begins_anew(
-    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, server: Server
+    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner
 ) -> None:
-    load_scripts(server, ada.keys.generation.decode())
+    ada.load_scripts()
     chat = new_store(at=proxy).conversation("c", owner="ada")
     await chat.append("before")
     proxy.next(Cut.REPLY_LOST, command="EVALSHA", then=lambda: behind.erase("ada"))
@@ -122,10 +122,10 @@ async def test_a_turn_whose_beginning_is_sent_again_begins_anew(
 
 
 async def test_a_turn_between_its_beginning_and_its_read(
-    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, server: Server
+    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner
 ) -> None:
     """It has begun before and reads after: it sees nothing, and is not saved."""
-    load_scripts(server, ada.keys.generation.decode())
+    ada.load_scripts()
     chat = new_store(at=proxy).conversation("c", owner="ada")
     await chat.append("before")
     proxy.next(Cut.NEVER, command="EVALSHA")
@@ -177,9 +177,9 @@ async def test_without_memory_nothing_tells_what_was_erased(
 
 
 async def test_a_fork_that_is_read_before_and_written_after(
-    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, server: Server
+    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner
 ) -> None:
-    load_scripts(server, ada.keys.generation.decode())
+    ada.load_scripts()
     chat = new_store(at=proxy).conversation("c", owner="ada")
     await chat.append("before")
     proxy.next(Cut.NEVER, command="EVALSHA")
@@ -192,7 +192,7 @@ async def test_a_fork_that_is_read_before_and_written_after(
 async def test_a_fork_to_an_owner_that_is_erased_meanwhile(
     new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, server: Server
 ) -> None:
-    load_scripts(server, ada.keys.generation.decode())
+    ada.load_scripts()
     chat = new_store(at=proxy).conversation("c")
     load_scripts(server, chat.key)
     await chat.append("before")
@@ -205,9 +205,9 @@ async def test_a_fork_to_an_owner_that_is_erased_meanwhile(
 
 
 async def test_a_title_that_arrives_after(
-    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, server: Server
+    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner
 ) -> None:
-    load_scripts(server, ada.keys.generation.decode())
+    ada.load_scripts()
     chat = new_store(at=proxy).conversation("c", owner="ada")
     await chat.append("before")
 

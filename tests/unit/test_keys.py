@@ -23,6 +23,10 @@ GOLDEN_PLAIN = (
 GOLDEN_SECRET = (
     "turnstore:1:{12d056a63c54fc58d5b553789ce1e930:7e0d1fd78ea952407e70c7ceb930f1c7}:turns"  # noqa: S105 - the name of a key
 )
+GOLDEN_OWNED = (
+    "turnstore:1:{98cd1afa692beef11e84a0851443d893:8323e2b9fa06f4c7ac4d72ef965d571c}:"
+    "3907a8baee85e662a84739cde36273d0:turns"
+)
 GOLDEN_UNICODE = "p:q:1:{7197f3da678c0594d88fd86b92f9a44c:1bcb10f84fe53aa62221e076743a7327}:turns"
 
 HOSTILE = [
@@ -34,9 +38,14 @@ HOSTILE = [
 
 
 def key(
-    name: str = "app", id_: str = "conv", *, prefix: str = "turnstore", secret: bytes | None = None
+    name: str = "app",
+    id_: str = "conv",
+    *,
+    prefix: str = "turnstore",
+    secret: bytes | None = None,
+    owner: str | None = None,
 ) -> str:
-    return str(Home(name, prefix, secret, SETTINGS).place(id_).keys)
+    return str(Home(name, prefix, secret, SETTINGS).place(id_, owner).keys)
 
 
 def test_golden_names() -> None:
@@ -44,6 +53,16 @@ def test_golden_names() -> None:
     assert key("support:tenant-42", "conv-1") == GOLDEN_PLAIN
     assert key("support:tenant-42", "conv-1", secret=SECRET) == GOLDEN_SECRET
     assert key("é", "😀", prefix="p:q") == GOLDEN_UNICODE
+    assert key("support:tenant-42", "conv-1", owner="ada") == GOLDEN_OWNED
+
+
+def test_golden_names_of_an_owner() -> None:
+    keys = Home("support:tenant-42", "turnstore", None, SETTINGS).owner("ada")
+    tag = GOLDEN_OWNED.partition("}:")[0] + "}:"
+    assert keys.tag.decode() == tag
+    names = [name.decode().removeprefix(tag) for name in keys]
+    assert names == ["generation", "conversations", "lives", "names", "cleared"]
+    assert names == list(keys._fields)
 
 
 @pytest.mark.parametrize("id_", HOSTILE, ids=range(len(HOSTILE)))
@@ -72,6 +91,47 @@ def test_a_name_cannot_be_taken_for_an_id() -> None:
         [("a:b", "c"), ("a", "b:c"), ("a:b:", "c")], 2
     ):
         assert key(one, other) != key(third, fourth)
+
+
+@pytest.mark.parametrize("id_", HOSTILE, ids=range(len(HOSTILE)))
+def test_the_shape_of_an_owned_key_does_not_depend_on_the_ids(id_: str) -> None:
+    shape = r"turnstore:1:\{[0-9a-f]{32}:[0-9a-f]{32}\}:[0-9a-f]{32}:turns"
+    assert re.fullmatch(shape, key(id_=id_, owner="ada"))
+    assert re.fullmatch(shape, key(owner=id_))
+
+
+def test_hostile_owners_are_told_apart() -> None:
+    assert len({key(owner=id_) for id_ in HOSTILE}) == len(HOSTILE)
+    tags = {key(owner=id_).partition("}")[0] for id_ in HOSTILE}
+    assert len(tags) == len(HOSTILE)
+
+
+@given(st.lists(st.tuples(*[st.text(min_size=1)] * 3), max_size=8, unique=True))
+def test_two_owned_conversations_never_share_a_key(all_of_them: list[tuple[str, ...]]) -> None:
+    fit = [ids for ids in all_of_them if not any("\ud800" <= c <= "\udfff" for c in "".join(ids))]
+    keys = {key(name, id_, owner=owner) for name, id_, owner in fit}
+    assert len(keys) == len(fit)
+    assert keys.isdisjoint(key(name, id_) for name, id_, _ in fit)
+
+
+def test_an_owner_cannot_be_taken_for_a_conversation() -> None:
+    owned, free = key(id_="same", owner="same"), key(id_="same")
+    owner, conversation = owned.split(":")[3].rstrip("}"), owned.split(":")[4]
+    assert owner != conversation
+    assert conversation in free
+    assert owner not in free
+    assert key("same", owner="same") != key("same", "same")
+
+
+def test_a_secret_changes_an_owner_s_digest() -> None:
+    plain, keyed = (re.findall("[0-9a-f]{32}", key(secret=s, owner="ada")) for s in (None, SECRET))
+    assert len(plain) == 3
+    assert not set(plain) & set(keyed)
+
+
+def test_an_owner_s_conversations_lie_in_one_slot() -> None:
+    tags = {re.findall(r"\{.*\}", key(id_=id_, owner="ada"))[0] for id_ in HOSTILE}
+    assert len(tags) == 1
 
 
 def test_the_hash_tag_is_the_two_digests() -> None:
@@ -119,6 +179,9 @@ def test_what_is_no_id(id_: str, error: type[Exception], says: str) -> None:
         key(id_=id_)
     with pytest.raises(error, match=f"the name of a store .*{says}"):
         key(name=id_)
+    if id_ is not None:  # None is no owner
+        with pytest.raises(error, match=f"the id of an owner .*{says}"):
+            key(owner=id_)
 
 
 @pytest.mark.parametrize("prefix", ["", " ", "a b", "a\n", "é", "{", "a}", "{a}", "\x7f", "\x00"])
