@@ -137,6 +137,8 @@ def facts(options: argparse.Namespace) -> int:
             result["peers"][name] = {"title": title, "figures": [], "failures": failures}
             continue
         arguments = ["--peer", known[name]["adapter"], *(["--quick"] if options.quick else [])]
+        if name != names[0]:  # all engines once, and beside each peer the one that is like it
+            arguments += ["--engines", "search"]
         done = subprocess.run(
             [str(peers_setup.python(name)), "-m", "facts.measure", *arguments],
             stdout=subprocess.PIPE,

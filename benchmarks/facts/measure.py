@@ -32,14 +32,15 @@ def main() -> None:
     """Run what the arguments say."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer")
-    parser.add_argument("--owners", type=int, default=200)
+    parser.add_argument("--engines", nargs="*", default=[kind.engine for kind in OURS])
+    parser.add_argument("--owners", type=int, default=100)
     parser.add_argument("--large", type=int, default=LARGE)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     effort = harness.QUICK if options.quick else harness.Effort(seconds=8, max_rounds=200)
     if options.quick:
         options.owners, options.large = 5, 1_000
-    types: list[type[Subject]] = [*OURS]
+    types: list[type[Subject]] = [kind for kind in OURS if kind.engine in options.engines]
     if options.peer:
         types.append(importlib.import_module(f"facts.peers.{options.peer}").Peer)
     answer: dict[str, Any] = {"figures": [], "failures": [], "owners": options.owners}
@@ -95,7 +96,9 @@ def measure(
                 }
             )
         figures += _searches(subjects, case, asked, facts, effort)
-    figures += _recall(subjects, effort)
+    for subject in subjects:
+        if isinstance(subject, Plain):
+            figures += _recall(subject, effort)
     return figures + _erasures(subjects, names)
 
 
@@ -127,9 +130,8 @@ def _searching(subject: Subject, asked: list[tuple[str, str]]) -> Any:
     return search
 
 
-def _recall(subjects: Sequence[Subject], effort: harness.Effort) -> list[Figure]:
+def _recall(ours: Plain, effort: harness.Effort) -> list[Figure]:
     """What a turn takes with and without recall, beside the search alone."""
-    ours = next(one for one in subjects if isinstance(one, Plain))
     asked = corpus.questions("ada", QUESTIONS)
     gos = [
         harness.Go("turn", lambda at: ours.turn("ada", asked[at], recalls=False)),

@@ -92,7 +92,7 @@ class Memory:
         cosines = self.exact @ self.questions[number]
         found = terms(query)
         lexical = bm25(found, self._postings, len(self.facts), self._length)
-        count = ranking.candidates
+        count = ranking.reach(most)
         near = [self.facts[at].id for at in np.argsort(-cosines, kind="stable")[:count]]
         worded = sorted(lexical, key=lambda id_: (-lexical[id_], id_))[:count]
 

@@ -118,7 +118,7 @@ class Machine(RuleBasedStateMachine):
                 on_conflict=policy,  # type: ignore[arg-type]  # one of them
             )
         )
-        self._do(on_async, lambda _: turn.__aenter__() if on_async else turn.__enter__())
+        self._do(on_async, lambda _: getattr(turn, "__aenter__" if on_async else "__enter__")())
         turn.reply(f"re {text}")
         seen = list(self._chats[owner, id_].said)
         assert [message["content"] for message in turn.history] == seen
@@ -250,7 +250,7 @@ class Machine(RuleBasedStateMachine):
             key = self._stores[0].conversation(id_, owner=owner).key
             assert look(self._server.raw, key).contents == chat.said, (owner, id_)
         for owner in OWNERS[:2]:
-            assert Owner(self._server, self._prefix, owner).agrees, owner  # type: ignore[arg-type]  # not None
+            assert Owner(self._server, self._prefix, owner or "").agrees, owner
 
     def teardown(self) -> None:
         self._server.delete(self._server.lives(self._prefix))

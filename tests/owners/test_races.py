@@ -284,7 +284,7 @@ async def test_turns_that_wait_for_one_another(
     await first.__aenter__()
     first.reply("a")
     second = chat.turn("q2", on_conflict="serialize", lease=lease)
-    waiting = asyncio.create_task(second.__aenter__())  # type: ignore[arg-type]  # a coroutine
+    waiting = asyncio.create_task(second.__aenter__())
     queue = Queue(server, chat)
     await wait_until_async(lambda: queue.has_waiting(1))
     await store.erase("ada")

@@ -80,7 +80,8 @@ class Ranking:
 
     Args:
         alpha: The share of the similarity, from 0 (words only) to 1 (vectors only).
-        candidates: So many are looked at, of the nearest vectors and of the best by words.
+        candidates: So many are looked at, of the nearest vectors and of the best by words;
+            where more hits are wanted than half of that, twice as many as these.
         dates: What a fact gains that was said, or became true, when the question says.
         neighbours: What it gains of the better one of the two that were stored before and
             after it in its sitting.
@@ -98,7 +99,7 @@ class Ranking:
     """
 
     alpha: float = 0.65
-    candidates: int = 100
+    candidates: int = 50
     dates: float = 0.15
     neighbours: float = 0.2
     sitting: float = 0.3
@@ -121,6 +122,10 @@ class Ranking:
         if self.decay is not None and not isinstance(self.decay, Decay):
             msg = f"Ranking(decay={self.decay!r}): it is a Decay, or None"
             raise TypeError(msg)
+
+    def reach(self, top_k: int) -> int:
+        """Say how many candidates of each kind are looked at for so many hits."""
+        return max(self.candidates, 2 * top_k)
 
 
 class Candidate(NamedTuple):

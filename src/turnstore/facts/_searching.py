@@ -149,7 +149,7 @@ class _Finder:
         self._as_of = question.as_of or moment(looked.now_ms)
         self._digest = digest
         # Those that are left out must not take the place of others.
-        self._most = ranking.candidates + len(question.exclude) + len(question.passed)
+        self._most = ranking.reach(question.top_k) + len(question.exclude) + len(question.passed)
         self._looks_around = bool(ranking.neighbours or ranking.answers)
 
     def hits(self) -> Flow[list[Hit]]:

@@ -43,7 +43,7 @@ def search(
     (question,) = embed([asked.text])
     cosines = {fact.id: _cosine(question, embed([fact.text])[0]) for fact in shown}
     words = _bm25(facts, asked.text)
-    most = candidates + len(asked.exclude)
+    most = max(candidates, 2 * asked.top_k) + len(asked.exclude)
     near = sorted(cosines, key=lambda id_: (-cosines[id_], id_))[:most]
     # An engine does not know what is excluded, and is asked for so many more instead.
     for fact in shown:

@@ -133,6 +133,10 @@ def test_facts_fade_unless_they_are_used_or_pinned() -> None:
     assert order(pool, ranking) == "cbda"
 
 
+def test_more_hits_need_more_candidates() -> None:
+    assert [Ranking(candidates=40).reach(top_k) for top_k in (1, 20, 21, 100)] == [40, 40, 42, 200]
+
+
 def test_freshness_halves_with_each_half_life() -> None:
     decay = Decay(half_life=timedelta(days=30), half_life_of_use=timedelta(days=10))
     assert decay.freshness(NOW, None, NOW) == 1
