@@ -21,7 +21,11 @@ _TIMES = ("closed_for", "older_than", "unused_for")
 def retain(options: argparse.Namespace, terminal: Terminal) -> int:
     """Connect, and remove what the rules do not keep."""
     try:
-        from turnstore.facts import _owner, _retention  # noqa: PLC0415 - only this needs numpy
+        # Only this needs numpy.
+        from turnstore.facts._handles import home_in, run_in  # noqa: PLC0415
+        from turnstore.facts._owner import Ground  # noqa: PLC0415
+        from turnstore.facts._retention import Rule  # noqa: PLC0415
+        from turnstore.facts._retention import retain as tidied  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("turnstore"):
             raise
@@ -36,16 +40,14 @@ def retain(options: argparse.Namespace, terminal: Terminal) -> int:
     if not rules:
         terminal.fail("no rule is given, so that everything is kept; see turnstore retain --help")
         return 1
-    rule = _retention.Rule(**rules)
+    rule = Rule(**rules)
     url = options.url or os.environ.get("REDIS_URL") or "redis://localhost:6379"
     secret = options.secret_file.read_bytes() if options.secret_file else None
     with Store.from_url(
         url, cluster=options.cluster, name=options.store, prefix=options.prefix, secret=secret
     ) as store:
-        ground = _owner.Ground(store._home)  # noqa: SLF001 - of the same house
-        done = store._run(  # noqa: SLF001 - as above
-            _retention.retain(ground, options.owner, rule, dry_run=options.dry_run)
-        )
+        ground = Ground(home_in(store))
+        done = run_in(store)(tidied(ground, options.owner, rule, dry_run=options.dry_run))
     verb = "would go" if done.dry_run else "removed"
     terminal.line(f"{done.facts:,} facts of {done.owners:,} owners")
     for reason, count in sorted(done.removed.items()):
