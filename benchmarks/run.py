@@ -180,13 +180,14 @@ def newest() -> Path:
     return found[-1]
 
 
-def of_context() -> list[dict[str, Any]]:
-    """The newest figures of the case `context`, which is also run alone."""
-    found = sorted((*RESULTS.glob("*.json"), *RESULTS.glob("context/*.json")), key=lambda p: p.name)
+def figures_of(case: str) -> list[dict[str, Any]]:
+    """The newest figures of a case that is also run alone: `context`, `wrap`."""
+    found = sorted((*RESULTS.glob("*.json"), *RESULTS.glob(f"{case}/*.json")), key=lambda p: p.name)
     for path in reversed(found):
         figures: list[dict[str, Any]] = json.loads(path.read_text())["figures"]
-        if any(figure["case"].startswith("context") for figure in figures):
-            return figures
+        own = [figure for figure in figures if figure["case"].startswith(case)]
+        if own:
+            return own
     return []
 
 
@@ -201,8 +202,8 @@ def table(options: argparse.Namespace) -> int:
         page = path.read_text()
         drawn = report.replace(page, text) if report.BEGIN in page else page
         drawn = report_brief.replace(drawn, report_brief.tables(result))
-        drawn = report_wrap.drawn(drawn, result)
-        drawn = report_context.replace(drawn, of_context())
+        drawn = report_wrap.drawn(drawn, {"figures": figures_of("wrap")})
+        drawn = report_context.replace(drawn, figures_of("context"))
         drawn = report_retrieval.replace(drawn, of_retrieval(), of_retrieval("retrieval/second"))
         drawn = report_facts.replace(drawn, of_facts())
         if options.write:
