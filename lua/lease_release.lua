@@ -8,7 +8,7 @@ KEYS
 
 ARGV
   1  token   text                        as given to lease_take
-  2  began   int?  as given to lease_take  where the owner was erased since, nothing is left
+  2  began   int?  as given to lease_take  where the owner was erased since, no queue is made
   3  member  text? a digest              the conversation in its owner's lists
 
 RETURNS int  1 always; twice is harmless, and so is a token that was never there
@@ -31,7 +31,8 @@ local line, refusal = read_queue(queue)
 if refusal then
   return redis.error_reply(refusal)
 end
-if generation and not still_begun(generation, cleared, member, began) then
+local begun = not generation or still_begun(generation, cleared, member, began)
+if not begun and redis.call("EXISTS", queue) == 0 then
   return 1 -- the queue went with the rest, and must not be made again
 end
 leave(queue, line, token)
