@@ -155,7 +155,8 @@ def test_its_application_does_what_it_says(shop: Shop, hold: threading.Event) ->
         held = threading.Event()
         shop.model.script(Reply("word " * 10_000, hold=held, pause=0.02))
         with shop.stream(client, "never mind") as response:
-            assert next(lines(response)) == 'data: "word"'
+            pieces = lines(response)  # the stream is closed as soon as nobody has it any more
+            assert next(pieces) == 'data: "word"'
             assert not left(shop.model)
         if not shop.case.notices:
             held.set()
@@ -166,11 +167,11 @@ def test_its_application_does_what_it_says(shop: Shop, hold: threading.Event) ->
         # Two streams at once, each in pieces: workers without threads answer one each.
         shop.model.script(Reply("Hello Ada.", hold=hold), Reply("Hello again.", hold=hold))
         with shop.stream(client, "one") as first, shop.stream(client, "two") as second:
-            pieces = lines(first), lines(second)
-            assert [next(one) for one in pieces] == ['data: "Hello"'] * 2
+            both = lines(first), lines(second)
+            assert [next(one) for one in both] == ['data: "Hello"'] * 2
             assert shop.said() == []
             hold.set()
-            assert sorted([*pieces[0], *pieces[1]]) == ['data: " Ada."', 'data: " again."']
+            assert sorted([*both[0], *both[1]]) == ['data: " Ada."', 'data: " again."']
         assert len(shop.said()) == 4
 
         with shop.stream(client, "My name is Ada.") as response:
