@@ -178,16 +178,16 @@ class _Finder:
             self._digest,
             self._looked.since_ms,
         )
-        near = yield from engine.nearest(
-            self._place, space, self._vector, self._most, wanted, facts
-        )
+        looked_for = (self._place, space, self._vector, self._most, wanted, facts)
+        near = yield from engine.nearest(*looked_for)
         if len(near) >= min(self._most, facts):
             return near
         # Fewer than there may be: because the others may not be shown, or as the server has not
         # indexed all of them yet, after a restart. Then all of them are looked at here.
         state = yield from engine.state(self._base.ground, space)
         if not state.indexing:
-            return near
+            # Where the index was not whole before, it became so after it was searched.
+            return (yield from engine.nearest(*looked_for)) if state.documents else near
         self._base.warn_once(
             "indexing", "the server is building its index; facts are compared without it till then"
         )

@@ -169,6 +169,24 @@ async def test_an_index_that_is_still_built_hides_nothing(
     assert not (await facts.health()).is_well
 
 
+async def test_an_index_that_was_built_during_a_search_hides_nothing(
+    new_facts: NewFacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = new_facts(ranking=Ranking(near_duplicate=None))
+    await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(50)])
+    whole, asked = Search.nearest, 0
+
+    def half_built(*args: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        found = yield from whole(*args)
+        return dict(list(found.items())[:3]) if asked == 1 else found
+
+    monkeypatch.setattr(Search, "nearest", half_built)
+    hits = await facts.search("ada", "nothing of these words 7", top_k=50, min_score=None)
+    assert (len(hits), asked) == (50, 2)
+
+
 async def test_a_document_that_was_not_indexed_is_noticed(
     new_facts: NewFacts, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -249,9 +267,11 @@ def test_a_server_that_was_too_slow_gives_no_part() -> None:
     with pytest.raises(UnavailableError, match="Timeout limit"):
         answered(found(1, 1, "Timeout limit was reached", told=True))
     with pytest.raises(UnavailableError, match="fewer than there are"):
-        answered(found(1, 1, told=False), found(0, 2, told=False))
+        answered(found(1, 1, told=False), found(0, 2, told=False), found(1, 1, told=False))
     assert len(answered(found(1, 1, told=True))) == 1
     assert len(answered(found(1, 1, told=False), found(0, 1, told=False))) == 1
+    indexed_meanwhile = (found(1, 1, told=False), found(0, 2, told=False), found(2, 2, told=False))
+    assert len(answered(*indexed_meanwhile)) == 2
     assert len(answered(found(3, 3, told=False))) == 3
 
 

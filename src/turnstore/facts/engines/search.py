@@ -150,7 +150,7 @@ class Search:
     def nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
         self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
     ) -> Flow[dict[str, Vector | None]]:
-        """Search the index: one call; a second one for RESP2, which has no warnings."""
+        """Search the index: one call; two more at most for RESP2, which has no warnings."""
         if not facts:
             return {}
         index = place.index(space.token)
@@ -171,13 +171,12 @@ class Search:
             # It was dropped, or lost with a server that came back: it is made of the documents.
             yield from self.prepare(place.ground, space)
             found = yield nearest
-        ids = {
-            key.decode().rpartition(":")[2]: None if raw is None else self.unpack(raw, space)
-            for key, raw in found.rows.items()
-        }
-        if not found.has_warnings and len(ids) < min(n, facts):
+        if not found.has_warnings and len(found.rows) < min(n, facts):
             there: Found = yield self._search(index, condition, values, ("LIMIT", 0, 0))
-            if there.total > len(ids):
+            if there.total > len(found.rows):
+                # Its time was up, or it has indexed more meanwhile: then it finds them now.
+                found = yield nearest
+            if there.total > len(found.rows):
                 found = found._replace(warnings=("it answered fewer than there are",))
         if found.warnings:
             msg = (
@@ -186,7 +185,10 @@ class Search:
                 "give it more time, as in Search(timeout=…)"
             )
             raise UnavailableError(msg)
-        return ids
+        return {
+            key.decode().rpartition(":")[2]: None if raw is None else self.unpack(raw, space)
+            for key, raw in found.rows.items()
+        }
 
     def _search(
         self, index: bytes, query: str, values: dict[str, Any], rest: tuple[str | int, ...]
