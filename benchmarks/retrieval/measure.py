@@ -16,7 +16,7 @@ import environment
 import local_server
 
 from turnstore.facts import Ranking
-from turnstore.facts._ranking import rank
+from turnstore.facts._scoring.ranking import rank
 
 from . import data, stores, tuning
 from .embedding import NAME, Embedder, MissingModelError

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from turnstore.facts._ranking import Candidate, Ranking, neighbours_wanted, rank
-from turnstore.facts._text import asks, bm25, terms
+from turnstore.facts._scoring.ranking import Candidate, Ranking, neighbours_wanted, rank
+from turnstore.facts._scoring.text import asks, bm25, terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable

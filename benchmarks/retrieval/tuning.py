@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from turnstore.facts._ranking import Ranking, rank
+from turnstore.facts._scoring.ranking import Ranking, rank
 
 from .memory import FIRST_MS
 from .metrics import AT, MAIN, score

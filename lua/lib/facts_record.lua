@@ -2,7 +2,7 @@
 --   1 <revision> <created> <observed> <from> <to> <expired> <before> <kind> <pinned> <by>
 --   <norm> <conversation> <terms> <length> <source> ...
 -- Times are milliseconds since 1970, and OPEN where there is no end; `-` stands for nothing.
--- src/turnstore/facts/_record.py says what the fields mean.
+-- src/turnstore/facts/_storing/record.py says what the fields mean.
 local OPEN = "9000000000000000"
 local SOURCES_KEPT = 64
 local FIELDS = {

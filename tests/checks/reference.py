@@ -16,7 +16,8 @@ from typing import Any
 
 import turnstore
 from turnstore import _element, _keys, _scripts, cli, context, errors, facts, server, testing
-from turnstore.facts import _owner, _record, working_memory
+from turnstore.facts import _owner, working_memory
+from turnstore.facts._storing import record as _record
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "reference"

@@ -22,10 +22,10 @@ def retain(options: argparse.Namespace, terminal: Terminal) -> int:
     """Connect, and remove what the rules do not keep."""
     try:
         # Only this needs numpy.
-        from turnstore.facts._handles import home_in, run_in  # noqa: PLC0415
         from turnstore.facts._owner import Ground  # noqa: PLC0415
-        from turnstore.facts._retention import Rule  # noqa: PLC0415
-        from turnstore.facts._retention import retain as tidied  # noqa: PLC0415
+        from turnstore.facts._storing.handles import home_in, run_in  # noqa: PLC0415
+        from turnstore.facts._storing.retention import Rule  # noqa: PLC0415
+        from turnstore.facts._storing.retention import retain as tidied  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("turnstore"):
             raise

@@ -14,14 +14,14 @@ if importlib.util.find_spec("numpy") is None:
 
 from ._aexchanges import AsyncExchanges
 from ._aextraction import AsyncExtraction
-from ._extracting import Extracted, ExtractionError
-from ._letters import DeadLetter
-from ._migration import Migration
+from ._learning.extracting import Extracted, ExtractionError
+from ._learning.letters import DeadLetter
+from ._learning.operations import Operation, Undone
+from ._learning.prompts import EXTRACTION_PROMPT
 from ._model import Added, Fact, FactPage, Health, Hit, NewFact
-from ._operations import Operation, Undone
-from ._prompts import EXTRACTION_PROMPT
-from ._ranking import Decay, Ranking
-from ._retention import Retention
+from ._scoring.ranking import Decay, Ranking
+from ._storing.migration import Migration
+from ._storing.retention import Retention
 from .aio import AsyncFacts
 from .engines import Plain, Search, VectorSet
 from .exchanges import Exchanges

@@ -11,7 +11,7 @@ from turnstore._holding import AsyncRunner
 from turnstore.context import SavedTurn
 
 from ._exchanging import Exchange, ExchangesBase, waits_for
-from ._handles import base_in, run_in
+from ._storing.handles import base_in, run_in
 from .aio import AsyncFacts
 
 __all__ = ["AsyncExchanges"]

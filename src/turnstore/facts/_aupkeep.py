@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from turnstore.results import Erasure
 
-from . import _forgetting, _health
-from ._base import Base
-from ._migration import Migration, migrate
 from ._model import Health
-from ._ranking import Decay
-from ._retention import Retention, Rule, retain
+from ._scoring.ranking import Decay
+from ._storing import forgetting, health
+from ._storing.base import Base
+from ._storing.migration import Migration, migrate
+from ._storing.retention import Retention, Rule, retain
 
 if TYPE_CHECKING:
     from turnstore._holding import AsyncRunner
@@ -61,7 +61,7 @@ class AsyncUpkeep:
             >>> await facts.forget("ada", id), await facts.forget("ada", id)
             (True, False)
         """
-        return await self._run(_forgetting.forget(self._base, owner, id))
+        return await self._run(forgetting.forget(self._base, owner, id))
 
     async def forget_conversation(self, owner: str, conversation: str) -> int:
         """Remove the facts that were drawn from a conversation of an owner.
@@ -90,7 +90,7 @@ class AsyncUpkeep:
             >>> await facts.forget_conversation("ada", "conv-1")
             1
         """
-        return await self._run(_forgetting.forget_conversation(self._base, owner, conversation))
+        return await self._run(forgetting.forget_conversation(self._base, owner, conversation))
 
     async def erase(self, owner: str, *, verify: bool = False) -> Erasure:
         """Delete everything of an owner, for good: facts and conversations.
@@ -242,4 +242,4 @@ class AsyncUpkeep:
             >>> (await facts.health()).is_well
             True
         """
-        return await self._run(_health.health(self._base, owner))
+        return await self._run(health.health(self._base, owner))

@@ -14,11 +14,11 @@ from turnstore.errors import ErasedError
 from turnstore.messages import format_named
 from turnstore.window import limit
 
-from ._adding import add_exchange
-from ._base import Base
-from ._commit import begin
+from ._learning.wording import said_in, shortened
 from ._model import NewFact
-from ._wording import said_in, shortened
+from ._storing.adding import add_exchange
+from ._storing.base import Base
+from ._storing.commit import begin
 
 __all__ = ["Exchange", "ExchangesBase", "waits_for"]
 

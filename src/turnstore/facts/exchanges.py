@@ -13,7 +13,7 @@ from turnstore._holding import Runner
 from turnstore.context import SavedTurn
 
 from ._exchanging import Exchange, ExchangesBase, waits_for
-from ._handles import base_in, run_in
+from ._storing.handles import base_in, run_in
 from .facts import Facts
 
 __all__ = ["Exchanges"]

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from turnstore.errors import ClosedError
 
-from ._extracting import Extracted, Session
-from ._extraction import BaseExtraction
-from ._handles import base_in, run_in
-from ._letters import DeadLetter
-from ._operations import Operation, Undone
-from ._prompts import EXTRACTION_PROMPT
-from ._runners import Runner
-from ._schedule import due
+from ._learning.extracting import Extracted, Session
+from ._learning.extraction import BaseExtraction
+from ._learning.letters import DeadLetter
+from ._learning.operations import Operation, Undone
+from ._learning.prompts import EXTRACTION_PROMPT
+from ._learning.runners import Runner
+from ._learning.schedule import due
+from ._storing.handles import base_in, run_in
 
 if TYPE_CHECKING:
     from turnstore import _holding

@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from . import _adding, _searching
-from ._asking import base_of, check_limit, check_question
+from ._finding import searching
+from ._finding.asking import base_of, check_limit, check_question
 from ._model import Added, Fact, FactPage, Hit, NewFact
-from ._ranking import Ranking
+from ._scoring.ranking import Ranking
+from ._storing import adding
 from ._upkeep import Upkeep
 from .engines import Engine
 
@@ -161,7 +162,7 @@ class Facts(Upkeep):
             pinned=pinned,
             meta={} if meta is None else meta,
         )
-        (added,) = self._run(_adding.add_many(self._base, owner, [new]))
+        (added,) = self._run(adding.add_many(self._base, owner, [new]))
         return added
 
     def add_many(self, owner: str, facts: Iterable[NewFact]) -> list[Added]:
@@ -191,7 +192,7 @@ class Facts(Upkeep):
             >>> [added.duplicate for added in facts.add_many("ada", new)]
             [False, False]
         """
-        return self._run(_adding.add_many(self._base, owner, facts))
+        return self._run(adding.add_many(self._base, owner, facts))
 
     def add_exchange(  # noqa: PLR0913 - what an exchange is made of
         self,
@@ -240,7 +241,7 @@ class Facts(Upkeep):
             observed=observed,
             meta={} if meta is None else meta,
         )
-        return self._run(_adding.add_exchange(self._base, owner, conversation, turn_id, new))
+        return self._run(adding.add_exchange(self._base, owner, conversation, turn_id, new))
 
     def search(  # noqa: PLR0913 - what can be asked, by name
         self,
@@ -294,7 +295,7 @@ class Facts(Upkeep):
         question = check_question(
             query, top_k, min_score, kinds, conversation, as_of, known_at, exclude
         )
-        return self._run(_searching.search(self._base, owner, question))
+        return self._run(searching.search(self._base, owner, question))
 
     def get(self, owner: str, id: str) -> Fact | None:  # noqa: A002 - the name of the field
         """Read a fact of an owner; None where the owner has no such fact.
@@ -316,8 +317,8 @@ class Facts(Upkeep):
             >>> facts.get("ada", id).text
             'Ada likes tea.'
         """
-        _adding.check_id(id)
-        return self._run(_searching.get(self._base, owner, id))
+        adding.check_id(id)
+        return self._run(searching.get(self._base, owner, id))
 
     def list(  # noqa: PLR0913 - what can be asked, by name
         self,
@@ -359,7 +360,7 @@ class Facts(Upkeep):
         cursor = check_limit(limit, before)
         wanted = check_question("", 1, None, kinds, conversation, None, None, ()).kinds
         return self._run(
-            _searching.list_facts(
+            searching.list_facts(
                 self._base, owner, limit, cursor, wanted, conversation, bool(include_closed)
             )
         )
@@ -405,7 +406,7 @@ class Facts(Upkeep):
             True
         """
         return self._run(
-            _adding.update(
+            adding.update(
                 self._base, owner, id, text=text, valid_to=valid_to, pinned=pinned, meta=meta
             )
         )
@@ -443,4 +444,4 @@ class Facts(Upkeep):
             >>> facts.search("ada", "What does Ada like?")
             []
         """
-        return self._run(_adding.end(self._base, owner, id, valid_to, superseded_by))
+        return self._run(adding.end(self._base, owner, id, valid_to, superseded_by))

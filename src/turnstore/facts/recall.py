@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from turnstore._calls import Flow
 from turnstore.context import Query, Retrieval
 
-from ._asking import check_question
-from ._handles import base_in, run_in
+from ._finding.asking import check_question
+from ._finding.searching import Question, search
 from ._model import Hit
-from ._searching import Question, search
+from ._storing.handles import base_in, run_in
 from .aio import AsyncFacts
 from .facts import Facts
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from ._definitions import (
+from ._storing.handles import base_in, home_in, place_in, run_in
+from ._tools.calling import Toolbox
+from ._tools.definitions import (
     Call,
     as_anthropic,
     as_openai,
@@ -15,8 +17,6 @@ from ._definitions import (
     as_schema,
     call_in,
 )
-from ._handles import base_in, home_in, place_in, run_in
-from ._tooling import Toolbox
 
 if TYPE_CHECKING:
     from turnstore._holding import AsyncRunner, Runner
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from turnstore.conversation import Conversation
     from turnstore.turn import AsyncPendingTurn, PendingTurn
 
-    from ._base import Base
+    from ._storing.base import Base
     from .aio import AsyncFacts
     from .facts import Facts
     from .working_memory import AsyncWorkingMemory, WorkingMemory

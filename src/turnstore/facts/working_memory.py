@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from turnstore._calls import Flow
 from turnstore.context.retrieval import Query, Retrieval
 
-from ._blocks import Block, append_to, change, labelled, read, replace_in
-from ._handles import base_in, run_in
+from ._storing.handles import base_in, run_in
+from ._tools.blocks import Block, append_to, change, labelled, read, replace_in
 
 if TYPE_CHECKING:
     from turnstore._holding import AsyncRunner, Runner
 
-    from ._base import Base
     from ._owner import OwnerPlace
+    from ._storing.base import Base
     from .aio import AsyncFacts
     from .facts import Facts
 

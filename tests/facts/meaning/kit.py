@@ -23,7 +23,7 @@ from turnstore.facts import (
     MemoryTools,
     WorkingMemory,
 )
-from turnstore.facts._text import terms
+from turnstore.facts._scoring.text import terms
 
 if TYPE_CHECKING:
     from turnstore import AsyncConversation, AsyncStore

@@ -18,9 +18,9 @@ from tests.waiting import wait_until, wait_until_async
 from turnstore import Appended
 from turnstore.context import Context, SavedTurn
 from turnstore.errors import TurnstoreError
-from turnstore.facts._cursors import read_cursor
-from turnstore.facts._runners import Runner
-from turnstore.facts._schedule import Pending, Trigger, due
+from turnstore.facts._learning.cursors import read_cursor
+from turnstore.facts._learning.runners import Runner
+from turnstore.facts._learning.schedule import Pending, Trigger, due
 
 if TYPE_CHECKING:
     from tests.facts.meaning.kit import Kit

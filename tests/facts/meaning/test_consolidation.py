@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._consolidation import Batch, Closing, Plan, Seeing, Shown, consolidate
+from turnstore.facts._learning.consolidation import Batch, Closing, Plan, Seeing, Shown, consolidate
+from turnstore.facts._learning.times import Interval
+from turnstore.facts._learning.verdicts import Item, Verdict
 from turnstore.facts._model import Fact
-from turnstore.facts._times import Interval
-from turnstore.facts._verdicts import Item, Verdict
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 TURNS = [Shown((f"turn-{number}",), NOW + timedelta(minutes=number)) for number in range(1, 4)]

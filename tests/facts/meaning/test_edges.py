@@ -15,10 +15,10 @@ from turnstore._element import Element
 from turnstore.context import SavedTurn
 from turnstore.errors import ConflictError, CorruptTurnError
 from turnstore.facts import Block
-from turnstore.facts._blocks import change
-from turnstore.facts._cursors import START, Cursor
-from turnstore.facts._guards import is_repetition
-from turnstore.facts._telling import tell
+from turnstore.facts._learning.cursors import START, Cursor
+from turnstore.facts._learning.guards import is_repetition
+from turnstore.facts._learning.telling import tell
+from turnstore.facts._tools.blocks import change
 
 if TYPE_CHECKING:
     from tests.facts.meaning.kit import Kit

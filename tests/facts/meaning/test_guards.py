@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._guards import is_repetition, may_replace
+from turnstore.facts._learning.guards import is_repetition, may_replace
 
 SAME = [
     ("Ada lives in Paris.", "Ada lives in Paris"),

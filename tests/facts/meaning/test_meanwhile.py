@@ -17,13 +17,13 @@ from turnstore._calls import Call
 from turnstore._scripts import Script
 from turnstore.errors import ErasedError, LeaseError, LeaseLostError, TurnstoreError
 from turnstore.facts import AsyncExtraction, ExtractionError
-from turnstore.facts._schedule import Trigger, due
+from turnstore.facts._learning.schedule import Trigger, due
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.servers.running import Server
-    from turnstore.facts._extracting import Session
+    from turnstore.facts._learning.extracting import Session
 
 pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-7", "redis-8", "valkey")]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._times import (
+from turnstore.facts._learning.times import (
     Interval,
     apart,
     chain,

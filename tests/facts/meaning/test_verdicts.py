@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnstore.context._common import check_template, fill
-from turnstore.facts._prompts import AGAIN, EXTRACTION_PROMPT, PLACES
-from turnstore.facts._verdicts import AnswerError, Item, parse
+from turnstore.facts._learning.prompts import AGAIN, EXTRACTION_PROMPT, PLACES
+from turnstore.facts._learning.verdicts import AnswerError, Item, parse
 
 ANSWERS = Path(__file__).parent / "answers"
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from turnstore.facts import Fact
-from turnstore.facts._text import _B as B
-from turnstore.facts._text import _K1 as K1
-from turnstore.facts._text import terms
+from turnstore.facts._scoring.text import _B as B
+from turnstore.facts._scoring.text import _K1 as K1
+from turnstore.facts._scoring.text import terms
 
 ALPHA = 0.65
 

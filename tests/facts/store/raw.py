@@ -10,8 +10,8 @@ import numpy as np
 
 from tests.facts.meaning.kit import DIMENSIONS, embed
 from tests.servers.facade import inner
-from turnstore.facts._record import Record, decode, times_of
-from turnstore.facts._text import terms, unpack
+from turnstore.facts._scoring.text import terms, unpack
+from turnstore.facts._storing.record import Record, decode, times_of
 from turnstore.facts.engines._index import read_found
 from turnstore.facts.engines.plain import _SHIFT
 

@@ -10,7 +10,7 @@ from tests.facts.meaning.kit import embed
 from tests.facts.store.raw import look, place_of
 from turnstore import LimitError
 from turnstore.facts import NewFact
-from turnstore.facts._commit import batches
+from turnstore.facts._storing.commit import batches
 
 if TYPE_CHECKING:
     from tests.facts.store.conftest import NewFacts

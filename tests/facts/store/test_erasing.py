@@ -16,9 +16,9 @@ from tests.servers.facade import inner
 from tests.servers.setups import Setup
 from turnstore import ErasedError, Store
 from turnstore.facts import NewFact
-from turnstore.facts._commit import Add, Close, CursorMove, Remove, Replace, Seen
-from turnstore.facts._reading import read_records
-from turnstore.facts._record import moment
+from turnstore.facts._storing.commit import Add, Close, CursorMove, Remove, Replace, Seen
+from turnstore.facts._storing.reading import read_records
+from turnstore.facts._storing.record import moment
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore

@@ -10,9 +10,9 @@ import pytest
 from tests.facts.store.raw import keys_of, look, place_of
 from tests.servers.facade import inner
 from turnstore.facts import Decay, Fact, NewFact
-from turnstore.facts._reading import Row
-from turnstore.facts._record import Record
-from turnstore.facts._retention import Rule, to_go
+from turnstore.facts._storing.reading import Row
+from turnstore.facts._storing.record import Record
+from turnstore.facts._storing.retention import Rule, to_go
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore
@@ -218,8 +218,8 @@ async def test_one_that_is_changed_meanwhile_stays(new_facts: NewFacts, server: 
     facts = new_facts()
     added = await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(5)])
     place = place_of(facts, "ada")
-    from turnstore.facts import _forgetting  # noqa: PLC0415 - one test needs it
-    from turnstore.facts._reading import read_records  # noqa: PLC0415
+    from turnstore.facts._storing import forgetting  # noqa: PLC0415
+    from turnstore.facts._storing.reading import read_records  # noqa: PLC0415
 
     async def do(flow: Any) -> Any:
         answer = inner(facts)._run(flow)
@@ -228,9 +228,7 @@ async def test_one_that_is_changed_meanwhile_stays(new_facts: NewFacts, server: 
     records = await do(read_records(place, [one.id for one in added]))
     await facts.update("ada", added[1].id, pinned=True)
     await facts.forget("ada", added[3].id)
-    gone = await do(
-        _forgetting.remove(place, list(records.values()), "retain", unless_changed=True)
-    )
+    gone = await do(forgetting.remove(place, list(records.values()), "retain", unless_changed=True))
     assert gone == [added[0].id, added[2].id, added[4].id]
     assert look(server, facts, "ada").records.keys() == {added[1].id}
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.facts.store.raw import place_of
 from tests.servers.facade import inner
-from turnstore.facts._erasing import Eraser
+from turnstore.facts._storing.erasing import Eraser
 from turnstore.facts.engines._index import Found
 
 if TYPE_CHECKING:

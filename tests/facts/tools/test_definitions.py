@@ -10,7 +10,7 @@ from openai.types.responses import ResponseFunctionToolCall
 from tests.facts.meaning.kit import embed
 from turnstore import Store
 from turnstore.facts import Block, Facts, MemoryTools, WorkingMemory
-from turnstore.facts._definitions import call_in, definitions
+from turnstore.facts._tools.definitions import call_in, definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._dates import Named, named
+from turnstore.facts._scoring.dates import Named, named
 
 DAY = 24 * 3600 * 1000
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._ranking import Candidate, Decay, Ranking, neighbours_wanted, rank
+from turnstore.facts._scoring.ranking import Candidate, Decay, Ranking, neighbours_wanted, rank
 
 HOUR = 3600 * 1000
 DAY = 24 * HOUR

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._stemming import stem
+from turnstore.facts._scoring.stemming import stem
 
 # One line for each rule.
 STEMS = """

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._text import bm25, bm25_packed, norm, pack, terms, unpack
+from turnstore.facts._scoring.text import bm25, bm25_packed, norm, pack, terms, unpack
 
 IDS = st.text("abcXYZ019", min_size=12, max_size=12)
 

@@ -1,0 +1,1 @@
+"""How facts are learnt: drawn from turns by a model, settled by rules, and undone."""

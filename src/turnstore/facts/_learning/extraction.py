@@ -1,0 +1,201 @@
+"""What sync and async extractions share: their settings, and what they count."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from datetime import UTC, timedelta, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from turnstore import _owners
+from turnstore._calls import Call, Flow
+from turnstore._place import Place
+from turnstore.context._common import check_deadline, check_template
+from turnstore.context.summary import Summary
+from turnstore.errors import ClosedError, ErasedError, LeaseError
+from turnstore.results import ConversationPage
+
+from .._storing.base import Base
+from .._storing.handles import home_in, place_in
+from .extracting import ExtractionError, Options, Session
+from .letters import DeadLetter, letter_named, letters
+from .operations import Operation, Undone, entries, entry_named, listed, undo
+from .prompts import EXTRACTION_PROMPT, PLACES
+from .schedule import Trigger
+
+if TYPE_CHECKING:
+    from turnstore.context import SavedTurn
+
+    from ..aio import AsyncFacts
+    from ..facts import Facts
+
+__all__ = ["BUSY_PAUSE", "FAILED_PAUSE", "BaseExtraction"]
+
+log = logging.getLogger("turnstore")
+
+BUSY_PAUSE, FAILED_PAUSE = 2.0, 30.0
+"""Seconds until a conversation is looked at again, in the background."""
+
+_NO_OWNER = "facts are an owner's, and the conversation has none: store.conversation(id, owner=…)"
+_PAGE = 100
+_MOST_TURNS = 50
+
+
+class BaseExtraction:
+    """Everything of an extraction but the waiting."""
+
+    def __init__(  # noqa: PLR0913 - settings, by keyword
+        self,
+        base: Base,
+        facts: Facts | AsyncFacts,
+        ask: Any,
+        *,
+        model: str | None = None,
+        template: str = EXTRACTION_PROMPT,
+        every: int = 6,
+        idle: timedelta = timedelta(minutes=5),
+        turns: int = 12,
+        candidates: int = 20,
+        max_changes: int = 10,
+        zone: tzinfo = UTC,
+        deadline: float = 60.0,
+        queue: int = 1000,
+    ) -> None:
+        if not hasattr(ask, "chat") and not callable(ask):
+            msg = f"Extraction asks a function or a client, not {type(ask).__name__}"
+            raise TypeError(msg)
+        if hasattr(ask, "chat") and not model:
+            msg = 'Extraction(facts, client) needs the name of the model too: model="gpt-x"'
+            raise TypeError(msg)
+        check_template("the template of an extraction", template, *PLACES)
+        numbers = {
+            "every": (every, 10_000),
+            "turns": (turns, _MOST_TURNS),
+            "candidates": (candidates, 200),
+            "max_changes": (max_changes, 50),
+            "queue": (queue, 1_000_000),
+        }
+        for name, (value, most) in numbers.items():
+            _check_number(name, value, most)
+        if not isinstance(idle, timedelta):
+            msg = f"Extraction(idle={idle!r}): idle is a timedelta"
+            raise TypeError(msg)
+        if idle < timedelta(0):
+            msg = f"Extraction(idle={idle}): it is not below 0"
+            raise ValueError(msg)
+        if not isinstance(zone, tzinfo):
+            msg = f"zone is a time zone, as in ZoneInfo('Europe/Paris'); not {zone!r}"
+            raise TypeError(msg)
+        if deadline is None:  # a lease that never ends would stop all extractions
+            msg = "Extraction(deadline=None): the model needs an end, in seconds"
+            raise TypeError(msg)
+        check_deadline("Extraction", deadline)
+        # A summary asks its model in the same way.
+        question = Summary(ask, model=model, deadline=deadline).question
+        self._options = Options(question, template, turns, candidates, max_changes, zone, deadline)
+        self._trigger = Trigger(every, idle.total_seconds())
+        self._queue = queue
+        self._base = base
+        self._home = home_in(facts)
+        self.counts: Counter[str] = Counter()
+        """How often it happened in the background: `extracted`, `busy` (another one of the
+        owner was at work), `erased` (while it was at work), `failed`, `unusable` (answers of the
+        model), `dropped` (the queue was full). And anywhere, `unnoted`: a failure that could not
+        be noted in Redis."""
+
+    def _session(self, place: Place, *, waits: bool) -> Session:
+        seconds = 2 * self._options.deadline if waits else 0
+        return Session(self._base, place, self._options, timedelta(seconds=seconds), self.counts)
+
+    def _place_of(self, conversation: object) -> Place:
+        place = place_in(conversation)
+        if place.keys.owner is None:
+            raise ValueError(_NO_OWNER)
+        ours = self._base.ground.owner_in(str(place.keys.owner).encode())
+        if ours.owner_keys != place.keys.owner:
+            msg = "the conversation is one of another store than these facts"
+            raise ValueError(msg)
+        return place
+
+    def _place_of_turn(self, turn: SavedTurn) -> Place:
+        if not turn.owner:
+            raise ValueError(_NO_OWNER)
+        return self._home.place(turn.conversation, turn.owner)
+
+    def _missed(self, error: Exception, place: Place) -> float | None:
+        """Count what went wrong in the background, and say when to look again."""
+        if isinstance(error, ClosedError):
+            return None
+        if isinstance(error, LeaseError):
+            self.counts["busy"] += 1
+            return BUSY_PAUSE
+        if isinstance(error, ErasedError):
+            self.counts["erased"] += 1
+            return None
+        log.warning(
+            "no facts were drawn from %s, and it is tried again later (%s: %s)",
+            place.keys,
+            type(error).__name__,
+            error,
+        )
+        self.counts["unusable" if isinstance(error, ExtractionError) else "failed"] += 1
+        return FAILED_PAUSE
+
+    def _dropped(self, place: Place) -> None:
+        self.counts["dropped"] += 1
+        log.warning(
+            "too many conversations wait for extraction; %s waits for its next turn", place.keys
+        )
+
+    # Flows
+
+    def _places(self, owner: str) -> Flow[list[Place]]:
+        """Find all conversations of an owner, those that were cleared after a reading too."""
+        keys = self._home.owner(owner)
+        places: dict[str, Place] = {}
+        before: int | None = None
+        while True:
+            page: ConversationPage = yield from _owners.page(keys, _PAGE, before)
+            for info in page:
+                place = self._home.place(info.id, owner)
+                places[place.keys.member] = place
+            before = page.cursor
+            if before is None:
+                break
+        read: list[bytes] = yield Call(
+            "extract",
+            (self._base.ground.owner(owner).keys.cursors,),
+            "hkeys",
+            (),
+            writes=False,
+            read=list,
+        )
+        for digest in (member.decode() for member in read):
+            if digest not in places:
+                places[digest] = Place(self._home, keys.conversation(digest))
+        return list(places.values())
+
+    def _letters(self, owner: str) -> Flow[list[DeadLetter]]:
+        found = yield from letters(self._base.ground.owner(owner))
+        return [letter for letter, _ in found]
+
+    def _letter_place(self, owner: str, identifier: str) -> Flow[Place]:
+        letter, _ = yield from letter_named(self._base.ground.owner(owner), identifier)
+        return self._home.place(letter.conversation, owner)
+
+    def _operations(self, owner: str) -> Flow[list[Operation]]:
+        return listed((yield from entries(self._base.ground.owner(owner))))
+
+    def _undo(self, owner: str, identifier: str) -> Flow[Undone]:
+        place = self._base.ground.owner(owner)
+        log_ = yield from entries(place)
+        return (yield from undo(self._base, place, log_, entry_named(log_, identifier)))
+
+
+def _check_number(name: str, value: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        msg = f"Extraction({name}={value!r}): it is a whole number"
+        raise TypeError(msg)
+    if not 1 <= value <= most:
+        msg = f"Extraction({name}={value}): it is from 1 to {most}"
+        raise ValueError(msg)

@@ -1,0 +1,183 @@
+"""Work through conversations in the background: one thread, or one task, at a time.
+
+It runs while something waits, and ends when nothing does. What waits is not more than a note that
+there may be something to read: Redis knows what was read, so that nothing is lost with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from .schedule import Pending
+
+if TYPE_CHECKING:
+    from turnstore._place import Place
+
+__all__ = ["AsyncRunner", "Runner"]
+
+
+class Runner:
+    """Work through conversations in a thread.
+
+    Args:
+        work: Looks at one, and says in how many seconds to look again; None does not. It
+            raises nothing.
+        most: How many may wait.
+    """
+
+    def __init__(self, work: Callable[[Place], float | None], most: int) -> None:
+        self._work = work
+        self._pending = Pending(most)
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_working = False
+        self._is_closed = False
+
+    def put(self, place: Place) -> bool:
+        """Note a conversation, to be looked at soon; False where it cannot be noted."""
+        with self._changed:
+            if self._is_closed or not self._pending.put(place, time.monotonic()):
+                return False
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="turnstore-extraction", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify_all()
+            return True
+
+    def take_all(self, timeout: float | None) -> list[Place]:
+        """Wait until no conversation is worked on, and take all that wait."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_working, timeout)
+            places = self._pending.take_all()
+            self._changed.notify_all()
+            return places
+
+    def close(self, timeout: float | None) -> int:
+        """End it: what waits is given up, what is worked on is waited for.
+
+        Returns:
+            How many waited.
+        """
+        with self._changed:
+            self._is_closed = True
+            given_up = len(self._pending.take_all())
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+        return given_up
+
+    def _run(self) -> None:
+        while True:
+            place = self._next()
+            if place is None:
+                return
+            again: float | None = None
+            try:
+                again = self._work(place)
+            finally:
+                with self._changed:
+                    self._is_working = False
+                    if again is not None and not self._is_closed:
+                        self._pending.put(place, time.monotonic() + again)
+                    if sys.exc_info()[0] is not None:  # SystemExit; the next one has a new thread
+                        self._thread = None
+                    self._changed.notify_all()
+
+    def _next(self) -> Place | None:
+        """Wait for the next conversation whose time has come; None where none waits."""
+        with self._changed:
+            while True:
+                place, seconds = self._pending.take(time.monotonic())
+                if place is not None:
+                    self._is_working = True
+                    return place
+                if seconds is None:
+                    self._thread = None
+                    return None
+                self._changed.wait(seconds)
+
+
+class AsyncRunner:
+    """Work through conversations in a task.
+
+    Args:
+        work: As for `Runner`, and awaited.
+        most: How many may wait.
+    """
+
+    def __init__(self, work: Callable[[Place], Awaitable[float | None]], most: int) -> None:
+        self._work = work
+        self._pending = Pending(most)
+        self._changed = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    def put(self, place: Place) -> bool:
+        """Note a conversation, to be looked at soon; False where it cannot be noted."""
+        if self._is_closed or not self._pending.put(place, time.monotonic()):
+            return False
+        if self._task is None or self._task.done():
+            self._idle.set()
+            self._task = asyncio.get_running_loop().create_task(self._run())
+        self._changed.set()
+        return True
+
+    async def take_all(self, timeout: float | None) -> list[Place]:  # noqa: ASYNC109 - its twin's
+        """Wait until no conversation is worked on, and take all that wait."""
+        try:
+            async with asyncio.timeout(timeout):
+                while not self._idle.is_set():  # it may have begun another one meanwhile
+                    await self._idle.wait()
+        except TimeoutError:
+            pass  # what is worked on holds its lease; the others are taken all the same
+        places = self._pending.take_all()
+        self._changed.set()
+        return places
+
+    async def close(self, timeout: float | None) -> int:  # noqa: ASYNC109 - its twin's
+        """End it: what waits is given up, what is worked on is waited for.
+
+        Returns:
+            How many waited.
+        """
+        self._is_closed = True
+        given_up = len(self._pending.take_all())
+        self._changed.set()
+        task = self._task
+        if task is not None and task is not asyncio.current_task():
+            done, _ = await asyncio.wait({task}, timeout=timeout)
+            if not done:
+                task.cancel()
+                await asyncio.wait({task})
+        return given_up
+
+    async def _run(self) -> None:
+        while True:
+            self._changed.clear()
+            place, seconds = self._pending.take(time.monotonic())
+            if place is None:
+                if seconds is None:
+                    return
+                try:
+                    async with asyncio.timeout(seconds):
+                        await self._changed.wait()
+                except TimeoutError:
+                    pass
+                continue
+            self._idle.clear()
+            try:
+                again = await self._work(place)
+            finally:
+                self._idle.set()
+            if again is not None and not self._is_closed:
+                self._pending.put(place, time.monotonic() + again)

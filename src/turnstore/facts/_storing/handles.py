@@ -1,0 +1,57 @@
+"""What facts and conversations have inside, for the parts that stand on them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from .base import Base
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from turnstore._place import Home, Place
+
+__all__ = ["base_in", "home_in", "place_in", "run_in"]
+
+# All of it is of the same house: the flows of these parts run where the store runs its own.
+
+
+def base_in(facts: Any, *, asynchronous: bool) -> Base:
+    """Give what sync and async facts share.
+
+    Raises:
+        TypeError: These are no facts, or of the other kind.
+    """
+    base = getattr(facts, "_base", None)
+    ours, other = ("AsyncFacts", "Facts") if asynchronous else ("Facts", "AsyncFacts")
+    if not isinstance(base, Base):
+        msg = f"{ours} are needed, not {type(facts).__name__}"
+        raise TypeError(msg)
+    if inspect.iscoroutinefunction(facts.add) != asynchronous:
+        msg = f"{ours} are needed here, not {other}"
+        raise TypeError(msg)
+    return base
+
+
+def run_in(facts: Any) -> Callable[..., Any]:
+    """Give what runs flows."""
+    return facts._run  # type: ignore[no-any-return]  # noqa: SLF001 - see above
+
+
+def home_in(facts: Any) -> Home:
+    """Give the store of facts, without its connection."""
+    return facts._home  # type: ignore[no-any-return]  # noqa: SLF001 - see above
+
+
+def place_in(conversation: Any) -> Place:
+    """Give where a conversation lies.
+
+    Raises:
+        TypeError: It is no conversation.
+    """
+    place = getattr(conversation, "_place", None)
+    if place is None:
+        msg = f"a conversation of a store is needed, not {type(conversation).__name__}"
+        raise TypeError(msg)
+    return place  # type: ignore[no-any-return]  # by its name
