@@ -10,7 +10,7 @@ from ._place import Place
 from .context import Context
 from .messages import Input
 from .results import Appended, History, Stat, Turn, TurnPage
-from .turn import PendingTurn, Runner, TurnOptions
+from .turn import PendingTurn, Runner, TurnOptions, begin
 from .window import Window
 
 __all__ = ["Conversation"]
@@ -26,6 +26,8 @@ class Conversation(Keeping):
     does not answer, and a `CorruptTurnError` or `FormatError` where what is stored cannot
     be read: a failure never looks like an empty conversation.
     """
+
+    _turn_kind = PendingTurn
 
     def __init__(self, place: Place, run: Runner) -> None:
         self._place = place
@@ -364,15 +366,7 @@ class Conversation(Keeping):
             on_load_error=on_load_error,
             on_other_format=on_other_format,
         )
-        return PendingTurn(
-            self._run,
-            self._place,
-            messages,
-            options=options,
-            turn_id=turn_id,
-            format=format,
-            meta=meta,
-        )
+        return begin(self, messages, options, format=format, turn_id=turn_id, meta=meta)
 
     def wrap(  # noqa: PLR0913 - options by keyword
         self,

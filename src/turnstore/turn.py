@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from . import _io
 from ._holding import AsyncHolding, AsyncRunner, Holding, Runner
@@ -15,7 +15,11 @@ from .errors import ClosedError
 from .messages import Input
 from .results import Appended
 
-__all__ = ["AsyncPendingTurn", "AsyncRunner", "PendingTurn", "Runner", "TurnOptions"]
+if TYPE_CHECKING:
+    from .aio import AsyncConversation
+    from .conversation import Conversation
+
+__all__ = ["AsyncPendingTurn", "AsyncRunner", "PendingTurn", "Runner", "TurnOptions", "begin"]
 
 T = TypeVar("T")
 
@@ -183,3 +187,64 @@ class AsyncPendingTurn(Pending):
             return await _io.unbroken(self._run(self._save()))
         except ClosedError as error:
             raise self._unsaved(error) from error
+
+
+@overload
+def begin(
+    conversation: Conversation,
+    messages: Input,
+    options: TurnOptions,
+    *,
+    format: str,
+    turn_id: str | None = None,
+    meta: dict[str, Any] | None = None,
+) -> PendingTurn: ...
+
+
+@overload
+def begin(
+    conversation: AsyncConversation,
+    messages: Input,
+    options: TurnOptions,
+    *,
+    format: str,
+    turn_id: str | None = None,
+    meta: dict[str, Any] | None = None,
+) -> AsyncPendingTurn: ...
+
+
+@overload
+def begin(
+    conversation: Conversation | AsyncConversation,
+    messages: Input,
+    options: TurnOptions,
+    *,
+    format: str,
+    turn_id: str | None = None,
+    meta: dict[str, Any] | None = None,
+) -> PendingTurn | AsyncPendingTurn: ...
+
+
+def begin(  # noqa: PLR0913 - what a turn is made of
+    conversation: Conversation | AsyncConversation,
+    messages: Input,
+    options: TurnOptions,
+    *,
+    format: str,  # noqa: A002 - the public name
+    turn_id: str | None = None,
+    meta: dict[str, Any] | None = None,
+) -> Any:
+    """Begin a turn with options that were checked before; what `turn` and every adapter call.
+
+    Args:
+        conversation: The conversation.
+        messages: The new messages.
+        options: How the turn deals with its history.
+        format: Whose JSON the messages are.
+        turn_id: As for `Conversation.turn`; by default the next one of the options.
+        meta: As for `Conversation.turn`.
+    """
+    chat: Any = conversation
+    run, place = chat._run, chat._place  # noqa: SLF001 - of the same house
+    kind: type[PendingTurn | AsyncPendingTurn] = chat._turn_kind  # noqa: SLF001 - as above
+    return kind(run, place, messages, options=options, turn_id=turn_id, format=format, meta=meta)

@@ -11,7 +11,7 @@ from turnstore.aio._keeping import AsyncKeeping
 from turnstore.context import Context
 from turnstore.messages import Input
 from turnstore.results import Appended, History, Stat, Turn, TurnPage
-from turnstore.turn import AsyncPendingTurn, AsyncRunner, TurnOptions
+from turnstore.turn import AsyncPendingTurn, AsyncRunner, TurnOptions, begin
 from turnstore.window import Window
 
 __all__ = ["AsyncConversation"]
@@ -27,6 +27,8 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
     does not answer, and a `CorruptTurnError` or `FormatError` where what is stored cannot
     be read: a failure never looks like an empty conversation.
     """
+
+    _turn_kind = AsyncPendingTurn
 
     def __init__(self, place: Place, run: AsyncRunner) -> None:
         self._place = place
@@ -364,15 +366,7 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
             on_load_error=on_load_error,
             on_other_format=on_other_format,
         )
-        return AsyncPendingTurn(
-            self._run,
-            self._place,
-            messages,
-            options=options,
-            turn_id=turn_id,
-            format=format,
-            meta=meta,
-        )
+        return begin(self, messages, options, format=format, turn_id=turn_id, meta=meta)
 
     def wrap(  # noqa: PLR0913 - options by keyword
         self,

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from turnstore.aio import AsyncConversation
 from turnstore.clients._calling import mended
-from turnstore.turn import AsyncPendingTurn, PendingTurn
+from turnstore.turn import begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnstore.clients._calling import Call
     from turnstore.conversation import Conversation
-    from turnstore.turn import TurnOptions
+    from turnstore.turn import AsyncPendingTurn, PendingTurn, TurnOptions
 
 C = TypeVar("C")
 
@@ -63,11 +63,7 @@ def derive(
     for name, value in list(state.items()):
         if getattr(value, "_client", None) is client:  # so do those that are made at once
             state[name] = type(value)(wrapped)
-    # What its own `turn` does, but for the messages and their format; options are checked once.
-    owner: Any = conversation
-    begin = AsyncPendingTurn if is_async else PendingTurn
-    parts = (owner._run, owner._place)  # noqa: SLF001 - of the same house
-    state["_turnstore"] = partial(begin, *parts, options=options, turn_id=None, meta=None)
+    state["_turnstore"] = partial(begin, conversation, options=options)
     return wrapped
 
 
@@ -88,7 +84,7 @@ def _cached(client: type) -> frozenset[str]:
 
 
 def ask(  # noqa: PLR0913 - a call, and who makes it
-    begin: Callable[..., PendingTurn],
+    begins: Callable[..., PendingTurn],
     call: Call,
     request: Callable[..., Any],
     cast_to: Any,
@@ -99,7 +95,7 @@ def ask(  # noqa: PLR0913 - a call, and who makes it
     """Make one call of a model with a memory.
 
     Args:
-        begin: What begins its turn.
+        begins: What begins its turn.
         call: The call.
         request: The SDK's own `request`, with its retries.
         cast_to: What the SDK makes of the reply.
@@ -108,7 +104,7 @@ def ask(  # noqa: PLR0913 - a call, and who makes it
     """
     how = {"stream": stream, "stream_cls": stream_cls}
     with ExitStack() as opened:
-        turn = opened.enter_context(begin(call.given, format=call.format))
+        turn = opened.enter_context(begins(call.given, format=call.format))
         call.loaded(turn)
         try:
             raw = request(cast_to, call.sending(turn.messages), **how)
@@ -125,7 +121,7 @@ def ask(  # noqa: PLR0913 - a call, and who makes it
 
 
 async def async_ask(  # noqa: PLR0913 - a call, and who makes it
-    begin: Callable[..., AsyncPendingTurn],
+    begins: Callable[..., AsyncPendingTurn],
     call: Call,
     request: Callable[..., Any],
     cast_to: Any,
@@ -136,7 +132,7 @@ async def async_ask(  # noqa: PLR0913 - a call, and who makes it
     """Make one call of a model with a memory; see `ask`."""
     how = {"stream": stream, "stream_cls": stream_cls}
     async with AsyncExitStack() as opened:
-        turn = await opened.enter_async_context(begin(call.given, format=call.format))
+        turn = await opened.enter_async_context(begins(call.given, format=call.format))
         call.loaded(turn)
         try:
             raw = await request(cast_to, call.sending(turn.messages), **how)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from turnstore.aio import AsyncConversation
 from turnstore.clients import _functions
-from turnstore.turn import AsyncPendingTurn, PendingTurn
+from turnstore.turn import begin
 
 if TYPE_CHECKING:
     from turnstore.conversation import Conversation
@@ -28,7 +28,6 @@ def wrap(conversation: Conversation | AsyncConversation, function: C, options: T
     Raises:
         TypeError: It is async and the conversation is not, or the other way about.
     """
-    owner: Any = conversation
     called: Any = function
     is_async = _functions.is_async(called)
     if isinstance(conversation, AsyncConversation) is not is_async:
@@ -38,20 +37,10 @@ def wrap(conversation: Conversation | AsyncConversation, function: C, options: T
             f"conversation {other} function"
         )
     parameter = _first_parameter(called)
-    begin = AsyncPendingTurn if is_async else PendingTurn
 
     def take(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given, args, kwargs = _given(called, parameter, args, kwargs)
-        turn = begin(
-            owner._run,  # noqa: SLF001 - of the same house
-            owner._place,  # noqa: SLF001 - as above
-            given,
-            options=options,
-            turn_id=None,
-            format="openai.chat",
-            meta=None,
-        )
-        return turn, args, kwargs
+        return begin(conversation, given, options, format="openai.chat"), args, kwargs
 
     made: Any = _functions.remembering(called, take)
     return made  # type: ignore[no-any-return]

@@ -23,7 +23,7 @@ from google.genai.models import AsyncModels, Models
 from turnstore.aio import AsyncConversation
 from turnstore.clients._deriving import derived
 from turnstore.clients._google_api import Api, AsyncApi
-from turnstore.turn import AsyncPendingTurn, PendingTurn
+from turnstore.turn import begin
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -55,35 +55,31 @@ def wrap(conversation: Conversation | AsyncConversation, client: C, options: Tur
             "client.aio needs a conversation of AsyncStore; wrap it there, or give this "
             "conversation the client itself, for its sync methods"
         )
-    # What its own `turn` does, but for the messages and their format; options are checked once.
-    owner: Any = conversation
-    parts = (owner._run, owner._place)  # noqa: SLF001 - of the same house
-    kind = AsyncPendingTurn if is_async else PendingTurn
-    begin = partial(kind, *parts, options=options, turn_id=None, meta=None)
+    begins = partial(begin, conversation, options=options)
     given: Any = client
     if isinstance(client, AsyncClient):
-        made = _async_client(given, begin)
+        made = _async_client(given, begins)
     else:
-        made = _client(given, None if is_async else begin, begin if is_async else None)
+        made = _client(given, None if is_async else begins, begins if is_async else None)
     return made  # type: ignore[no-any-return]
 
 
-def _client(client: Any, begin: Any, async_begin: Any) -> Any:
-    aio = _async_client(client.aio, async_begin)
-    return _derived(client, _Remembering, _models(client.models, _Models, begin), _aio=aio)
+def _client(client: Any, begins: Any, async_begins: Any) -> Any:
+    aio = _async_client(client.aio, async_begins)
+    return _derived(client, _Remembering, _models(client.models, _Models, begins), _aio=aio)
 
 
-def _async_client(client: Any, begin: Any) -> Any:
-    return _derived(client, _AsyncRemembering, _models(client.models, _AsyncModels, begin))
+def _async_client(client: Any, begins: Any) -> Any:
+    return _derived(client, _AsyncRemembering, _models(client.models, _AsyncModels, begins))
 
 
-def _models(sdk: Any, kind: Any, begin: Any) -> Any:
+def _models(sdk: Any, kind: Any, begins: Any) -> Any:
     made = copy.copy(sdk)
     made.__class__ = kind
     state = vars(made)
     for name in ("generate_content", "generate_content_stream"):  # where somebody replaced them
         state.pop(name, None)
-    state.update(_turnstore=begin, _sdk=sdk)
+    state.update(_turnstore=begins, _sdk=sdk)
     return made
 
 

@@ -19,14 +19,14 @@ from turnstore.aio import AsyncConversation
 from turnstore.clients._endpoints import ENDPOINTS
 from turnstore.clients._litellm_call import Call
 from turnstore.clients._litellm_streams import async_remembered, is_stream, remembered
-from turnstore.turn import AsyncPendingTurn, PendingTurn
+from turnstore.turn import begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnstore.clients._endpoints import Endpoint
     from turnstore.conversation import Conversation
-    from turnstore.turn import TurnOptions
+    from turnstore.turn import AsyncPendingTurn, PendingTurn, TurnOptions
 
 __all__ = ["wrap"]
 
@@ -142,23 +142,18 @@ def _refusing(function: _Function) -> Callable[..., Any]:
 def _remembering(
     conversation: Any, function: _Function, options: TurnOptions
 ) -> Callable[..., Any]:
-    parts = (conversation._run, conversation._place)  # noqa: SLF001 - of the same house
-    how: dict[str, Any] = {"options": options, "turn_id": None, "meta": None}
-    made: Any
-    if function.is_async:
-        made = _async_call(function, partial(AsyncPendingTurn, *parts, **how))
-    else:
-        made = _call(function, partial(PendingTurn, *parts, **how))
+    begins: Any = partial(begin, conversation, options=options)
+    made: Any = _async_call(function, begins) if function.is_async else _call(function, begins)
     made = wraps(function.call)(made)
     setattr(made, _MARK, True)
     return made  # type: ignore[no-any-return]
 
 
-def _call(function: _Function, begin: Callable[..., PendingTurn]) -> Callable[..., Any]:
+def _call(function: _Function, begins: Callable[..., PendingTurn]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         asked = function.asked(args, kwargs)
         with ExitStack() as opened:
-            turn = opened.enter_context(begin(asked.given, format=asked.format))
+            turn = opened.enter_context(begins(asked.given, format=asked.format))
             answer = function.call(**asked.sending(turn.messages))
             if is_stream(answer):
                 return remembered(answer, asked, turn, opened.pop_all())
@@ -172,11 +167,11 @@ def _call(function: _Function, begin: Callable[..., PendingTurn]) -> Callable[..
     return call
 
 
-def _async_call(function: _Function, begin: Callable[..., AsyncPendingTurn]) -> Callable[..., Any]:
+def _async_call(function: _Function, begins: Callable[..., AsyncPendingTurn]) -> Callable[..., Any]:
     async def call(*args: Any, **kwargs: Any) -> Any:
         asked = function.asked(args, kwargs)
         async with AsyncExitStack() as opened:
-            turn = await opened.enter_async_context(begin(asked.given, format=asked.format))
+            turn = await opened.enter_async_context(begins(asked.given, format=asked.format))
             answer = await function.call(**asked.sending(turn.messages))
             if is_stream(answer):
                 return async_remembered(answer, asked, turn, opened.pop_all())

@@ -13,7 +13,7 @@ from agent_framework import HistoryProvider as Base
 from turnstore.aio import AsyncConversation
 from turnstore.formats.agent_framework import AgentFramework
 from turnstore.messages import FORMATS
-from turnstore.turn import AsyncPendingTurn, TurnOptions
+from turnstore.turn import AsyncPendingTurn, TurnOptions, begin
 from turnstore.window import Window
 
 if TYPE_CHECKING:
@@ -104,16 +104,8 @@ class HistoryProvider(Base):
         """Read the history and put it before the new messages; called by the framework."""
         del agent, state
         _refuse_other_histories(session, context)
-        owner: Any = self._of(context.session_id)
-        turn = AsyncPendingTurn(
-            owner._run,  # noqa: SLF001 - of the same house
-            owner._place,  # noqa: SLF001
-            _dumped(context.input_messages),
-            options=self._options,
-            turn_id=None,
-            format=_FORMAT,
-            meta=None,
-        )
+        chat, request = self._of(context.session_id), _dumped(context.input_messages)
+        turn = begin(chat, request, self._options, format=_FORMAT)
         await turn.__aenter__()  # `after_run` is where it ends
         self._turns[context] = turn
         past = turn.messages[: len(turn.messages) - len(context.input_messages)]

@@ -20,7 +20,7 @@ from turnstore.aio import AsyncConversation
 from turnstore.formats.pydantic_ai import PydanticAI
 from turnstore.integrations._pydantic_ai_store import ConversationStore
 from turnstore.messages import FORMATS
-from turnstore.turn import AsyncPendingTurn, TurnOptions
+from turnstore.turn import AsyncPendingTurn, TurnOptions, begin
 from turnstore.window import Window
 
 if TYPE_CHECKING:
@@ -127,21 +127,11 @@ class Memory(AbstractCapability[AgentDepsT], Generic[AgentDepsT]):
     async def _begin(
         self, chat: AsyncConversation, ctx: RunContext[AgentDepsT]
     ) -> AsyncPendingTurn:
-        owner: Any = chat
         if ctx.prompt is not None:
             request = [ModelRequest(parts=[UserPromptPart(ctx.prompt)])]
         else:  # it goes on with the newest turn: results of deferred tools, or nothing new
             request = _answers(await chat.read(Window(turns=1)))
-        # What its own `turn` does; options are checked once.
-        return AsyncPendingTurn(
-            owner._run,  # noqa: SLF001 - of the same house
-            owner._place,  # noqa: SLF001
-            _dumped(request),
-            options=self._options,
-            turn_id=None,
-            format=_FORMAT,
-            meta=None,
-        )
+        return begin(chat, _dumped(request), self._options, format=_FORMAT)
 
 
 async def _system_prompt(ctx: RunContext[Any]) -> list[ModelMessage]:

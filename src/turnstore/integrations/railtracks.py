@@ -39,7 +39,7 @@ from turnstore.aio import AsyncConversation
 from turnstore.conversation import Conversation
 from turnstore.errors import ConflictError, SaveError, ServerError
 from turnstore.messages import FORMATS, plain_messages
-from turnstore.turn import AsyncPendingTurn, PendingTurn, TurnOptions
+from turnstore.turn import AsyncPendingTurn, PendingTurn, TurnOptions, begin
 from turnstore.window import Window, limit
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class ConversationMemory(Middleware[..., Any, Never]):
         request = _plain([given] if isinstance(given, Message) else given)
         chat = self._chat()
         await self._seed_from_session(chat)
-        turn = self._begin(chat, request)
+        turn = begin(chat, request, self._options, format=_FORMAT)
         async with turn if isinstance(turn, AsyncPendingTurn) else _InThread(turn):
             sent = _loaded(turn.messages)
             if args:
@@ -199,20 +199,6 @@ class ConversationMemory(Middleware[..., Any, Never]):
             else:
                 _answered(turn, sent, result)
         return result
-
-    def _begin(self, chat: Either, request: list[Json]) -> PendingTurn | AsyncPendingTurn:
-        owner: Any = chat
-        kind = AsyncPendingTurn if isinstance(chat, AsyncConversation) else PendingTurn
-        # What its own `turn` does; options are checked once.
-        return kind(
-            owner._run,  # noqa: SLF001 - of the same house
-            owner._place,  # noqa: SLF001
-            request,
-            options=self._options,
-            turn_id=None,
-            format=_FORMAT,
-            meta=None,
-        )
 
     async def _seed_from_session(self, chat: Either) -> None:
         """Put the history that the session's context has under the key before everything."""
