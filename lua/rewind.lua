@@ -2,12 +2,15 @@
 rewind: undo the newest turns, back to an earlier revision.
 
 KEYS
-  1  turns     list  the head, then one element per turn or piece of one, oldest first
-  2  summary   text  of the oldest turns; goes if it covers one that is undone
+  1  turns       list   the head, then one element per turn or piece of one, oldest first
+  2  summary     text   of the oldest turns; goes if it covers one that is undone
+  3  generation  text?  what was begun and erased of the owner
+  4  cleared     zset?  the owner's conversations that were cleared of late
 
 ARGV
-  1  expected  text  a revision  demanded before the rewind
-  2  target    text  a revision  of an element that is held, or 0 for none of them
+  1  expected  text   a revision  demanded before the rewind
+  2  target    text   a revision  of an element that is held, or 0 for none of them
+  3  member    text?  a digest    the conversation in its owner's lists
 
 RETURNS int  1 rewound; 0 the conversation is at `target` already
 
@@ -17,11 +20,16 @@ ERRORS
 ]]
 --# include element
 --# include head
+--# include owner
 --# include allowed
+--# include undoing
 local turns = KEYS[1]
 local summary = KEYS[2]
+local generation = KEYS[3]
+local cleared = KEYS[4]
 local expected = ARGV[1]
 local target = ARGV[2]
+local member = ARGV[3]
 
 local head, refusal = read_head(turns)
 if refusal then
@@ -44,16 +52,6 @@ local function held(named)
   return header and header.no == no and header.turn_id == turn_id and header or nil
 end
 
--- The ids that the head knows up to a number, and how many they are.
-local function known_ids(last_no)
-  local ids = {}
-  for id in string.gmatch(head.ids, "%S+") do
-    ids[#ids + 1] = id
-  end
-  local known = math.max(#ids - (head.no - last_no), 0)
-  return table.concat(ids, " ", 1, known), known
-end
-
 local kept = held(target)
 if now ~= expected then
   -- Gone, with `target` in place: this command has undone it, its answer was lost, and
@@ -66,7 +64,16 @@ if now ~= expected then
   return redis.error_reply(refusal or "CONFLICT " .. now)
 end
 if target == "0" then
+  local owner
+  if generation then
+    owner, refusal = undoing_owner(generation, cleared)
+  end
+  refusal = refusal or forbidden(turns, "DEL")
+  if refusal then
+    return redis.error_reply(refusal)
+  end
   redis.call("DEL", turns, summary)
+  note_undone(cleared, owner, member)
   return 1
 end
 if not kept then
@@ -74,7 +81,7 @@ if not kept then
 end
 -- The ids of what is undone go: a retry of such an append is a new turn. Older ones
 -- come back, so that as many are known as before.
-local ids, known = known_ids(kept.no)
+local ids, known = known_ids(head, kept.no)
 for no = kept.no - known, math.max(kept.no - IDS_KEPT + 1, head.first_no), -1 do
   local header
   header, refusal = read_header(turns, no - head.first_no + 1)

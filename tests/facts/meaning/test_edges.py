@@ -16,6 +16,7 @@ from turnstore.context import SavedTurn
 from turnstore.errors import ConflictError, CorruptTurnError
 from turnstore.facts import Block
 from turnstore.facts._learning.cursors import START, Cursor
+from turnstore.facts._storing.record import stamp
 from turnstore.facts._learning.guards import is_repetition
 from turnstore.facts._learning.telling import tell
 from turnstore.facts._tools.blocks import change
@@ -49,7 +50,7 @@ async def test_a_cursor_that_is_not_ours_is_left_as_it_is(kit: Kit, server: Serv
 
 
 def test_a_cursor_is_read_as_it_was_written() -> None:
-    for cursor in (START, Cursor(7, 9, 'a"turn:id', 3, 1_796_002_682_364, 4)):
+    for cursor in (START, Cursor(7, 9, 'a"turn:id', 1_796_002_682_001, 3, 1_796_002_682_364, 4)):
         assert Cursor.of(str(cursor)) == cursor
     assert Cursor.of("") == START
 
@@ -62,7 +63,7 @@ async def test_a_cursor_that_is_moved_by_hand_meanwhile_is_gone_by(
 
     def move(_: str) -> str:
         (turn, *_rest) = inner_turns
-        server.raw.hset(keys(kit).cursors, member, f"1 1 {turn.id} 0 0 0")
+        server.raw.hset(keys(kit).cursors, member, f"1 1 {turn.id} {stamp(turn.time)} 0 0 0")
         server.raw.expire(keys(kit).cursors, 60)
         return '{"facts": []}'
 

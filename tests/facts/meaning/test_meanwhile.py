@@ -190,6 +190,20 @@ async def test_a_conversation_that_is_cleared_meanwhile_leaves_no_facts(
     assert (await kit.extraction().extract(kit.chat)).turns == 0
 
 
+async def test_all_turns_that_are_undone_meanwhile_take_their_facts_along(
+    kit: Kit, others: Others
+) -> None:
+    await kit.say("I sail.")
+    undo = others.store.conversation("c1", owner="ada").rewind
+    kit.model.answers = [others.does(undo, [new(SAILS)])]
+    done = await kit.extraction().extract(kit.chat)
+    assert (done.turns, done.undone) == (1, 1)
+    assert await kit.texts(include_closed=True) == []
+    await kit.say("I bake.")
+    kit.model.answers = [[new("Ada bakes.")]]
+    assert (await kit.extraction().extract(kit.chat)).turns == 1
+
+
 async def test_a_conversation_that_is_forgotten_meanwhile_leaves_no_facts(
     kit: Kit, others: Others
 ) -> None:

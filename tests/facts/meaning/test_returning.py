@@ -159,12 +159,60 @@ async def test_facts_outlive_turns_that_are_dropped_as_the_oldest(
     assert await kit.texts() == [*owned, "Ada owns no boat."]
 
 
-async def test_where_all_turns_are_undone_it_looks_as_if_they_had_expired(kit: Kit) -> None:
-    await kit.say("I sail.")
-    await read(kit, [new("Ada sails.")])
-    await kit.chat.rewind()
+async def test_where_all_turns_are_undone_their_facts_go(kit: Kit) -> None:
+    await kit.facts.add("ada", "Ada was born in London.")
+    await kit.say("I sail.", "I bake.")
+    await read(kit, [new("Ada sails.")], [new("Ada bakes.")], turns=1)
+    await kit.chat.rewind(2)
+    done = await kit.extraction().run("ada")
+    assert (done.turns, done.undone) == (0, 2)
+    assert await kit.texts(include_closed=True) == ["Ada was born in London."]
     assert (await read(kit)).undone == 0
-    assert await kit.texts() == ["Ada sails."]
+
+
+async def test_what_is_said_after_all_was_undone_is_read_once(kit: Kit) -> None:
+    await kit.say("I sail.", "I bake.")
+    await read(kit, [new("Ada sails."), new("Ada bakes.", 2)])
+    await kit.chat.rewind(2)
+    await kit.say("I paint.", "I sing.", "I dance.")
+    done = await read(kit, [new("Ada paints."), new("Ada sings.", 2), new("Ada dances.", 3)])
+    assert (done.turns, done.undone) == (3, 1)
+    assert await kit.texts(include_closed=True) == ["Ada dances.", "Ada paints.", "Ada sings."]
+    assert (await read(kit)).turns == 0
+
+
+@pytest.mark.parametrize("before", [[], ["Good morning."]])
+async def test_a_turn_that_comes_again_under_its_id_is_read_again(
+    kit: Kit, before: list[str]
+) -> None:
+    await kit.say(*before)
+    await kit.say("I sail.", turn_id="t1")
+    await read(kit, [new("Ada sails.", len(before) + 1)])
+    await kit.chat.rewind()
+    await kit.say("I bake.", turn_id="t1")
+    done = await read(kit, [new("Ada bakes.", len(before) + 1)])
+    assert (done.turns, done.undone) == (len(before) + 1, 1)
+    assert await kit.texts(include_closed=True) == ["Ada bakes."]
+
+
+async def test_a_turn_that_began_before_all_were_undone_is_saved(kit: Kit) -> None:
+    await kit.say("I sail.")
+    async with kit.chat.turn("I bake.") as turn:
+        await kit.chat.rewind()
+        turn.reply("I see.")
+    assert [turn.messages[0]["content"] for turn in await kit.chat.turns()] == ["I bake."]
+
+
+async def test_what_was_undone_is_no_more_noted_than_what_was_cleared(
+    kit: Kit, server: Server
+) -> None:
+    await kit.say("I sail.")
+    await kit.chat.rewind()
+    (key,) = server.raw.scan_iter(match=f"{kit.chat.key.partition('}')[0]}*cleared")
+    assert 0 < server.raw.pttl(key) <= 172_800_000
+    assert server.raw.zcard(key) == 1
+    await kit.store.erase("ada")
+    assert not server.raw.exists(key)
 
 
 async def test_a_fact_that_was_pinned_since_stays(kit: Kit) -> None:

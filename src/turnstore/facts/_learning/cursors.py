@@ -1,8 +1,8 @@
 """Up to where a conversation was read for facts, and what came after that.
 
-A cursor is a text among the owner's keys, ``<turn> <no> <turn id> <attempts> <tried_ms> <most>``:
-the last element that was read, how often what follows it could not be read, when last, and how
-many turns are to be read at once then. It moves with the facts, in one commit, or not at all.
+A cursor is a text among the owner's keys, ``<turn> <no> <turn id> <time_ms> <attempts> <tried_ms>
+<most>``: the last element that was read, and when it was appended; how often what follows it could
+not be read, when last, and how many turns are to be read at once then. It moves with the facts, in one commit, or not at all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["START", "Cursor", "Unread", "is_held", "read_cursor", "unread"]
 
-_CURSOR = re.compile(r"(\d{1,15}) (\d{1,15}) (\S{1,64}) (\d{1,9}) (\d{1,15}) (\d{1,9})", re.ASCII)
+_CURSOR = re.compile(
+    r"(\d{1,15}) (\d{1,15}) (\S{1,64}) (\d{1,15}) (\d{1,9}) (\d{1,15}) (\d{1,9})", re.ASCII
+)
 
 
 class Cursor(NamedTuple):
@@ -33,6 +35,7 @@ class Cursor(NamedTuple):
         turn: The number of the last turn that was read; 0 where none was.
         no: The ordinal of its last element.
         turn_id: Of that element.
+        time_ms: When it was appended: a turn that was undone may come again under its id.
         attempts: How often what follows could not be read, one after the other.
         tried_ms: When last.
         most: So many turns are read at once then; 0 for as many as usual.
@@ -41,6 +44,7 @@ class Cursor(NamedTuple):
     turn: int
     no: int
     turn_id: str
+    time_ms: int
     attempts: int
     tried_ms: int
     most: int
@@ -62,16 +66,16 @@ class Cursor(NamedTuple):
         if found is None:
             msg = f"the cursor of an extraction is not one of ours: {text[:80]!r}"
             raise CorruptTurnError(msg)
-        turn, no, turn_id, attempts, tried_ms, most = found.groups()
-        return Cursor(int(turn), int(no), turn_id, int(attempts), int(tried_ms), int(most))
+        turn, no, turn_id, *numbers = found.groups()
+        return Cursor(int(turn), int(no), turn_id, *map(int, numbers))
 
     @staticmethod
     def after(element: Element) -> Cursor:
         """Give the one behind an element."""
-        return Cursor(element.turn, element.no, element.turn_id, 0, 0, 0)
+        return Cursor(element.turn, element.no, element.turn_id, element.time_ms, 0, 0, 0)
 
 
-START = Cursor(0, 0, "-", 0, 0, 0)
+START = Cursor(0, 0, "-", 0, 0, 0, 0)
 """Nothing was read."""
 
 
@@ -148,7 +152,11 @@ def is_held(keys: Keys, cursor: Cursor) -> Flow[bool]:
 
 
 def _agrees(cursor: Cursor, elements: list[Element]) -> bool:
-    return all(element.turn_id == cursor.turn_id for element in elements if element.no == cursor.no)
+    return all(
+        (element.turn_id, element.time_ms) == (cursor.turn_id, cursor.time_ms)
+        for element in elements
+        if element.no == cursor.no
+    )
 
 
 def _first(found: _history.Found, cursor: Cursor) -> int:
