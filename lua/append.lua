@@ -40,17 +40,7 @@ ERRORS
   ERASED <what>        erased or cleared since `began`, or too long ago; nothing was written
   CORRUPT, FORMAT      what is stored cannot be read; nothing was written
 ]]
---# include element
---# include head
---# include oldest
---# include allowed
---# include life
---# include put
---# include queue
---# include lease
---# include owner
---# include begun
---# include listed
+--# include straight
 local turns = KEYS[1]
 local summary = KEYS[2]
 local queue = KEYS[3]
@@ -75,16 +65,29 @@ local began = tonumber(ARGV[13])
 local member = ARGV[14]
 local name = ARGV[15]
 
+local done = expected == "" and lease == "" and not continues and not generation
+  and append_straight(
+    turns, summary, turn_id, ttl_ms, max_messages, count, tokens, counter, codec, format, payload
+  )
+if done then
+  return done
+end
+
+-- All others. Their functions stand here and below, where the straight way does not pay for them.
+--# include element
+--# include head
+--# include oldest
+--# include allowed
+--# include life
+--# include put
+--# include queue
+--# include lease
+--# include owner
+--# include begun
+--# include listed
 local head, refusal = read_head(turns)
 if refusal then
   return redis.error_reply(refusal)
-end
-
-local function answer(added, at_revision, dropped)
-  return {
-    added, at_revision, turns_held(head), messages_held(head),
-    head.tokens - head.tokens_before, dropped,
-  }
 end
 
 -- Before the expected revision: a command that is sent again after its answer was lost
@@ -92,23 +95,20 @@ end
 local newer = newer_than(head, turn_id)
 if newer then
   give_back(queue, lease)
-  return answer(0, string.format("%d-", head.no - newer) .. turn_id, 0)
+  return append_answer(head, 0, string.format("%d-", head.no - newer) .. turn_id, 0)
 end
 local owner
 if generation then
   owner, refusal = still_begun(generation, cleared, member, began)
-  if refusal then
-    return redis.error_reply(refusal)
-  end
 end
-if not has_newest(queue, lease) then
-  return redis.error_reply("LOST the lease")
-end
-if (expected ~= "" and expected ~= revision(head)) or (continues and head.no == 0) then
-  return redis.error_reply("CONFLICT " .. revision(head))
+refusal = refusal or not has_newest(queue, lease) and "LOST the lease"
+  or (expected ~= "" and expected ~= revision(head) or continues and head.no == 0)
+  and "CONFLICT " .. revision(head)
+if refusal then
+  return redis.error_reply(refusal)
 end
 if count == 0 then
-  return answer(0, revision(head), 0)
+  return append_answer(head, 0, revision(head), 0)
 end
 
 local first_turn = head.first_turn
@@ -132,4 +132,4 @@ end
 local element = codec .. header_text(head, count, format, turn_id, counter) .. payload .. "]"
 put_element(turns, summary, head, element, dropped, ttl_ms)
 give_back(queue, lease)
-return answer(1, revision(head), head.first_turn - first_turn)
+return append_answer(head, 1, revision(head), head.first_turn - first_turn)

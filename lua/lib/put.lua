@@ -1,10 +1,7 @@
--- Writes the header that src/turnstore/_element.py describes; the payload follows it.
+-- Makes the text of a new element, whose totals the head says already, up to its messages.
 local function header_text(head, count, format, turn_id, counter)
-  local time = redis.call("TIME")
-  return string.format(
-    '[1,%d,%d,%d,%d,%d,%d,"%s","%s","%s",',
-    head.no, head.turn, head.messages, head.tokens,
-    time[1] * 1000 + math.floor(time[2] / 1000), count, format, turn_id, counter
+  return element_text(
+    head.no, head.turn, head.messages, head.tokens, count, format, turn_id, counter
   )
 end
 
@@ -16,7 +13,7 @@ local function put_forbidden(turns, head, dropped, ttl_ms)
   elseif dropped == 0 then
     return forbidden(turns, "LSET", renewal)
   end
-  return forbidden(turns, "LTRIM", "LPUSH", renewal)
+  return forbidden(turns, "LTRIM", "LSET", renewal)
 end
 
 -- Puts a new element at the end of the list, drops so many of the oldest, writes the head, and
@@ -27,12 +24,18 @@ local function put_element(turns, summary, head, element, dropped, ttl_ms)
     redis.call("DEL", summary) -- of an earlier conversation under this id, which was evicted
   else
     redis.call("RPUSH", turns, element)
-    if dropped == 0 then
-      redis.call("LSET", turns, 0, head_text(head))
-    else
-      redis.call("LTRIM", turns, dropped + 1, -1)
-      redis.call("LPUSH", turns, head_text(head))
+    if dropped > 0 then
+      redis.call("LTRIM", turns, dropped, -1)
     end
+    redis.call("LSET", turns, 0, head_text(head)) -- where the newest that goes still stands
   end
   set_life(turns, summary, ttl_ms)
+end
+
+-- What `append` answers where the head says what the conversation holds now.
+local function append_answer(head, added, at_revision, dropped)
+  return {
+    added, at_revision, turns_held(head), messages_held(head),
+    head.tokens - head.tokens_before, dropped,
+  }
 end
