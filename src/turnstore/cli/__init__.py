@@ -1,7 +1,8 @@
-"""The command line: `turnstore demo`, a look at stored conversations, and the upkeep of facts.
+"""The command line: `turnstore demo`, looks at what is stored, and the upkeep of it.
 
-`turnstore --help` says what there is. The demo is in `_demo` and `_talk`, the looks are in
-`_show`, the upkeep is in `_retain`, and what all of them print goes through `_terminal`.
+`turnstore --help` says what there is. The demo is in `_demo` and `_talk`, the looks at a
+conversation are in `_show`, what is of an owner is in `_owners`, the upkeep of facts is in
+`_retain`, and what all of them print goes through `_terminal`.
 """
 
 from __future__ import annotations
@@ -55,8 +56,10 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
         from ._retain import retain  # noqa: PLC0415 - only this needs facts, and numpy
 
         return retain(options, terminal)
-    from . import _show  # noqa: PLC0415 - as above
+    from . import _owners, _show  # noqa: PLC0415 - as above
 
+    if options.command in {"list", "erase"}:
+        return _owners.run(options, terminal)
     return _show.run(options, terminal)
 
 
@@ -97,6 +100,39 @@ def parser() -> argparse.ArgumentParser:
     )
     _place(stat)
 
+    listing = commands.add_parser(
+        "list",
+        help="print the conversations of an owner",
+        description="Print the conversations of an owner, those that were written to last "
+        "first: when that was, how many turns they hold, their ids and titles. "
+        "Nothing is changed.",
+    )
+    _owner(listing)
+    listing.add_argument("--limit", type=int, default=50, metavar="N", help="how many; default 50")
+    listing.add_argument(
+        "--before", type=int, metavar="CURSOR", help="the page after the one that ended with this"
+    )
+    listing.add_argument(
+        "--json", action="store_true", help="one JSON object a line for each conversation"
+    )
+
+    erase = commands.add_parser(
+        "erase",
+        help="delete everything of an owner, for good",
+        description="Delete everything of an owner, for good: conversations, titles, facts and "
+        "all else. It says what there is and asks first. What began before does not come back. "
+        "Exit status 1 where something is left, or was written meanwhile.",
+    )
+    _owner(erase)
+    erase.add_argument("--yes", action="store_true", help="do not ask")
+    erase.add_argument("--dry-run", action="store_true", help="only count what there is")
+    erase.add_argument(
+        "--verify",
+        action="store_true",
+        help="look at every key of the server too, and show that nothing is left",
+    )
+    erase.add_argument("--json", action="store_true", help="the receipt as one JSON object")
+
     retain = commands.add_parser(
         "retain",
         help="remove facts that are not to be kept",
@@ -121,6 +157,12 @@ def parser() -> argparse.ArgumentParser:
 
 def _place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="the id of the conversation")
+    parser.add_argument("--owner", metavar="ID", help="the id of its owner, where it has one")
+    _store(parser)
+
+
+def _owner(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--owner", required=True, metavar="ID", help="the id of the owner")
     _store(parser)
 
 

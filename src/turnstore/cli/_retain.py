@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from datetime import timedelta
 from typing import Any
 
-from ..store import Store
+from ._opening import opened
 from ._terminal import Terminal
 
 __all__ = ["retain", "time_of"]
@@ -41,11 +40,7 @@ def retain(options: argparse.Namespace, terminal: Terminal) -> int:
         terminal.fail("no rule is given, so that everything is kept; see turnstore retain --help")
         return 1
     rule = Rule(**rules)
-    url = options.url or os.environ.get("REDIS_URL") or "redis://localhost:6379"
-    secret = options.secret_file.read_bytes() if options.secret_file else None
-    with Store.from_url(
-        url, cluster=options.cluster, name=options.store, prefix=options.prefix, secret=secret
-    ) as store:
+    with opened(options) as store:
         ground = Ground(home_in(store))
         done = run_in(store)(tidied(ground, options.owner, rule, dry_run=options.dry_run))
     verb = "would go" if done.dry_run else "removed"

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from datetime import datetime, timedelta
 from typing import Any
 
 from ..conversation import Conversation
 from ..messages import format_named
 from ..results import Turn
-from ..store import Store
+from ._opening import opened
 from ._terminal import Terminal, harmless
 
-__all__ = ["run", "time_left", "transcript"]
+__all__ = ["run", "time", "time_left", "transcript"]
 
 _LABEL = 11
 
 
 def run(options: argparse.Namespace, terminal: Terminal) -> int:
     """Connect, and show what was asked for."""
-    url = options.url or os.environ.get("REDIS_URL") or "redis://localhost:6379"
-    secret = options.secret_file.read_bytes() if options.secret_file else None
-    with Store.from_url(
-        url, cluster=options.cluster, name=options.store, prefix=options.prefix, secret=secret
-    ) as store:
-        chat = store.conversation(options.id)
+    with opened(options) as store:
+        chat = store.conversation(options.id, owner=options.owner)
         return (
             _stat(chat, terminal) if options.command == "stat" else _show(chat, options, terminal)
         )

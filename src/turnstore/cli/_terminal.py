@@ -61,6 +61,10 @@ class Terminal:
         """Print a line as it is."""
         print(text, flush=True)
 
+    def ask(self, text: str) -> None:
+        """Print a question, behind which the answer is typed."""
+        print(text, end="", flush=True)
+
     def title(self, text: str) -> None:
         """Print a line that stands above all others."""
         for line in textwrap.wrap(text, self.width):

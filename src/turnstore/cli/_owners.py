@@ -1,0 +1,159 @@
+"""`turnstore list` and `turnstore erase`: what an owner has, and the end of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from .._calls import Call, Flow
+from ..results import ConversationInfo, Erasure
+from ..store import Store
+from ._opening import opened
+from ._show import time
+from ._terminal import Terminal, harmless
+
+__all__ = ["run"]
+
+_LABEL = 13
+_PAGE = 500
+
+
+def run(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Connect, and do what was asked for."""
+    with opened(options) as store:
+        if options.command == "list":
+            return _list(store, options, terminal)
+        return _erase(store, options, terminal)
+
+
+def _list(store: Store, options: argparse.Namespace, terminal: Terminal) -> int:
+    page = store.conversations(options.owner, options.limit, before=options.before)
+    if not page:
+        older = "" if options.before is None else f" before {options.before}"
+        terminal.fail(f"no conversations{older} {_whose(options)}")
+        return 1
+    for info in page:
+        if options.json:
+            terminal.line(json.dumps(_as_json(info)))
+            continue
+        turns = "?" if info.turns is None else f"{info.turns:,}"
+        title = "" if info.title is None else f"  {_one_line(info.title)}"
+        terminal.line(
+            terminal.styled(time(info.last_activity), "faint")
+            + f"  {turns:>5} turns  "
+            + terminal.styled(_one_line(info.id), "bold")
+            + title
+        )
+    if page.cursor is not None and not options.json:
+        terminal.line(terminal.styled(f"older conversations: --before {page.cursor}", "faint"))
+    return 0
+
+
+def _erase(store: Store, options: argparse.Namespace, terminal: Terminal) -> int:
+    there, whose = _count(store, options.owner), _whose(options)
+    if options.dry_run:
+        counts = json.dumps(there._asdict())
+        terminal.line(counts if options.json else f"{there} {whose} would be erased")
+        return 0
+    if not options.yes:
+        if not sys.stdin.isatty():
+            terminal.fail(
+                "nothing was erased: it asks first, and nobody is there to answer; "
+                "say --yes, or count first by --dry-run"
+            )
+            return 1
+        terminal.line(f"{there} {whose} will be erased for good, with all that belongs to them.")
+        terminal.ask("Go on? [y/N] ")
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            terminal.fail("nothing was erased")
+            return 1
+    _find_facts(store)
+    receipt = store.erase(options.owner, verify=options.verify)
+    _print(receipt, options, terminal)
+    left = _count(store, options.owner)
+    if any(left):
+        terminal.fail(
+            f"{left} {whose} were written after the erasure, which is complete for what was "
+            "there before. Stop the application, or sign the user out, and erase again"
+        )
+        return 1
+    return 0
+
+
+def _print(receipt: Erasure, options: argparse.Namespace, terminal: Terminal) -> None:
+    if options.json:
+        terminal.line(json.dumps(asdict(receipt)))
+        return
+    facts = {
+        "conversations": f"{receipt.conversations:,}",
+        "turns": f"{receipt.turns:,}",
+        "messages": f"{receipt.messages:,}",
+        **{name: f"{count:,}" for name, count in receipt.parts.items()},
+        "keys": f"{receipt.keys:,}",
+        "verified": "every key of the server was looked at, and nothing is left"
+        if receipt.verified
+        else "no; --verify looks at every key of the server",
+    }
+    for name, value in facts.items():
+        terminal.line(terminal.styled(name.ljust(_LABEL), "cyan") + " " + value)
+
+
+class _There(NamedTuple):
+    """What an owner has."""
+
+    conversations: int
+    turns: int
+    facts: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.conversations:,} conversations with {self.turns:,} turns, "
+            f"and {self.facts:,} facts"
+        )
+
+
+def _count(store: Store, owner: str) -> _There:
+    """Count what an owner has, and change nothing: the owner's facts without numpy, too."""
+    conversations, turns, before = 0, 0, None
+    while True:
+        page = store.conversations(owner, _PAGE, before=before)
+        conversations += len(page)
+        turns += sum(info.turns or 0 for info in page)
+        before = page.cursor
+        if before is None:
+            break
+    house: Any = store  # the command line is of it: the key of the facts, and what runs flows
+    facts: int = house._run(_facts(house._home.owner(owner).signs[0]))  # noqa: SLF001
+    return _There(conversations, turns, facts)
+
+
+def _facts(key: bytes) -> Flow[int]:
+    count: int = yield Call("count", (key,), "hlen", (), writes=False, read=int)
+    return count
+
+
+def _find_facts(store: Store) -> None:
+    """Let the erasure count facts, where numpy is there; without, it finds them by their keys."""
+    with suppress(ModuleNotFoundError):
+        from turnstore.facts._owner import Ground  # noqa: PLC0415 - only this needs numpy
+        from turnstore.facts._storing.erasing import Eraser  # noqa: PLC0415
+        from turnstore.facts._storing.handles import home_in  # noqa: PLC0415
+
+        home = home_in(store)
+        home.erasers.append(Eraser(Ground(home)))
+
+
+def _as_json(info: ConversationInfo) -> dict[str, object]:
+    return {**asdict(info), "last_activity": info.last_activity.isoformat()}
+
+
+def _whose(options: argparse.Namespace) -> str:
+    return f"of the owner {options.owner!r} in the store {options.store!r}"
+
+
+def _one_line(text: str) -> str:
+    return harmless(text).replace("\n", "\\n").replace("\t", "\\t")
