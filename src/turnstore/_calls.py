@@ -85,7 +85,7 @@ class Ask(NamedTuple):
         function: The caller's function.
         arguments: What it is given.
         deadline: Seconds after which `TimeoutError` is raised; None waits. A sync function
-            cannot be stopped: its thread runs on, and its result is thrown away.
+            cannot be stopped: its thread runs on, as a daemon, and its result is thrown away.
     """
 
     function: Callable[..., Any]

@@ -8,12 +8,9 @@ server does not know it).
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import inspect
 import logging
 import time
 from collections.abc import Awaitable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
 
 import redis
@@ -27,7 +24,8 @@ from redis.backoff import ExponentialBackoff
 from redis.client import Pipeline as SyncPipeline
 from redis.retry import Retry
 
-from ._calls import Ask, Call, Flow, Pause, Scan, Step, Together
+from ._asking import aask, ask
+from ._calls import Call, Flow, Pause, Scan, Step, Together
 from ._faults import FAULTS, translated
 from ._scripts import Script
 from .errors import UnavailableError
@@ -167,7 +165,7 @@ def _do(client: Client, step: Step) -> Any:
         return _send_together(client, step)
     if isinstance(step, Scan):
         return _scan(client, step)
-    return time.sleep(step.seconds) if isinstance(step, Pause) else _ask(step)
+    return time.sleep(step.seconds) if isinstance(step, Pause) else ask(step)
 
 
 async def _ado(client: AsyncClient, step: Step) -> Any:
@@ -177,7 +175,7 @@ async def _ado(client: AsyncClient, step: Step) -> Any:
         return await _asend_together(client, step)
     if isinstance(step, Scan):
         return await _ascan(client, step)
-    return await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else _aask(step))
+    return await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else aask(step))
 
 
 def _send_together(client: Client, step: Together) -> list[Any]:
@@ -264,39 +262,6 @@ def _scanned(
 
 def _as_call(step: Scan) -> Call:
     return Call(step.operation, (step.key,), "scan", (), writes=False, read=set)
-
-
-def _ask(question: Ask) -> Any:
-    function, arguments, deadline = question
-    if deadline is None:
-        answer = function(*arguments)
-    else:
-        # Not as a `with` block, whose end would wait for a function that is too late.
-        pool = ThreadPoolExecutor(1, thread_name_prefix="turnstore-ask")
-        try:
-            context = contextvars.copy_context()
-            answer = pool.submit(context.run, function, *arguments).result(deadline)
-        finally:
-            pool.shutdown(wait=False)
-    if inspect.isawaitable(answer):
-        if inspect.iscoroutine(answer):
-            answer.close()
-        msg = f"{_name(function)} is async, and this store is not; use AsyncStore"
-        raise TypeError(msg)
-    return answer
-
-
-async def _aask(question: Ask) -> Any:
-    function, arguments, deadline = question
-    async with asyncio.timeout(deadline):
-        if inspect.iscoroutinefunction(function):
-            return await function(*arguments)
-        answer = await asyncio.to_thread(function, *arguments)
-        return await answer if inspect.isawaitable(answer) else answer
-
-
-def _name(function: Any) -> str:
-    return getattr(function, "__qualname__", type(function).__name__)
 
 
 def _command(call: Call, *, whole: bool = False) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from typing import Self
 
 from turnstore._holding import AsyncRunner
 from turnstore.context import SavedTurn
+from turnstore.errors import ErasedError
 
 from ._exchanging import Exchange, ExchangesBase, waits_for
 from ._storing.handles import base_in, run_in
@@ -36,7 +37,8 @@ class AsyncExchanges(ExchangesBase):
         facts: Where they are stored.
         background: Whether it is done in the background, so that the turn does not wait for
             the embedder: by a thread, which works through what waits before the interpreter
-            ends; on an asyncio store by a task, which does not. `close` waits for either.
+            ends, unless nothing is stored for half a minute, as by an embedder that hangs; on an
+            asyncio store by a task, which does not. `close` waits for either.
         limit: How many may wait in the background; beyond, they are stored in line.
         most: Characters that are kept of each side; of more, the middle is left out.
         speakers: What the user and the model are called in the text.
@@ -110,8 +112,12 @@ class AsyncExchanges(ExchangesBase):
             return
         if self._background:
             exchange = await self._run(self._begun(exchange))
-        if not (self._background and self._put(exchange)):
+        if self._background and self._put(exchange):
+            return
+        try:
             await self._store(exchange)
+        except ErasedError as error:
+            self._failed(exchange, error)
 
     @property
     def waiting(self) -> int:

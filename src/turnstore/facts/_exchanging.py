@@ -20,7 +20,7 @@ from ._storing.adding import add_exchange
 from ._storing.base import Base
 from ._storing.commit import begin
 
-__all__ = ["Exchange", "ExchangesBase", "waits_for"]
+__all__ = ["Exchange", "ExchangesBase", "log", "waits_for"]
 
 log = logging.getLogger("turnstore")
 
@@ -126,7 +126,7 @@ class ExchangesBase:
         with self._counting:  # a thread in the background counts, too
             self.counts[name] += 1
 
-    def _failed(self, exchange: Exchange, error: Exception) -> None:
+    def _failed(self, exchange: Exchange, error: BaseException) -> None:
         self._count("erased" if isinstance(error, ErasedError) else "failed")
         log.warning(
             "the exchange of the turn %s is not among the facts (%s: %s)",
@@ -136,7 +136,7 @@ class ExchangesBase:
         )
 
 
-def waits_for(error: Exception, tries: int) -> float | None:
+def waits_for(error: BaseException, tries: int) -> float | None:
     """Say in how many seconds to try again; None where that is of no use."""
     hopeless = isinstance(error, ErasedError | TypeError | ValueError | LookupError)
     if hopeless or tries > len(_WAITS):

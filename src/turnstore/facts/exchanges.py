@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from turnstore._holding import Runner
 from turnstore.context import SavedTurn
+from turnstore.errors import ErasedError
 
-from ._exchanging import Exchange, ExchangesBase, waits_for
+from ._exchanging import Exchange, ExchangesBase, log, waits_for
 from ._storing.handles import base_in, run_in
 from .facts import Facts
 
 __all__ = ["Exchanges"]
+
+_PATIENCE = 30.0  # seconds without progress, at the end of the interpreter
+_at_work: set[Callable[[], None]] = set()  # what is waited for there
 
 
 class Exchanges(ExchangesBase):
@@ -38,7 +43,8 @@ class Exchanges(ExchangesBase):
         facts: Where they are stored.
         background: Whether it is done in the background, so that the turn does not wait for
             the embedder: by a thread, which works through what waits before the interpreter
-            ends; on an asyncio store by a task, which does not. `close` waits for either.
+            ends, unless nothing is stored for half a minute, as by an embedder that hangs; on an
+            asyncio store by a task, which does not. `close` waits for either.
         limit: How many may wait in the background; beyond, they are stored in line.
         most: Characters that are kept of each side; of more, the middle is left out.
         speakers: What the user and the model are called in the text.
@@ -90,10 +96,10 @@ class Exchanges(ExchangesBase):
             owner=owner,
         )
         self._run: Runner = run_in(facts)
-        self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
         self._process = 0  # whose thread it is: a fork has none
-        self._waiting: set[Future[None]] = set()
+        self._waiting: deque[Exchange] = deque()
         self._closing = threading.Event()
 
     def __enter__(self) -> Self:
@@ -114,13 +120,17 @@ class Exchanges(ExchangesBase):
             return
         if self._background:
             exchange = self._run(self._begun(exchange))
-        if not (self._background and self._put(exchange)):
+        if self._background and self._put(exchange):
+            return
+        try:
             self._store(exchange)
+        except ErasedError as error:
+            self._failed(exchange, error)
 
     @property
     def waiting(self) -> int:
         """How many wait in the background."""
-        with self._lock:
+        with self._changed:
             return len(self._waiting)
 
     def close(self, timeout: float | None = None) -> int:
@@ -134,38 +144,61 @@ class Exchanges(ExchangesBase):
             How many were not stored by then, and will be if the process lives on.
         """
         self._closing.set()
-        with self._lock:
-            waiting, pool = set(self._waiting), self._pool
-            self._pool = None
-        left = wait(waiting, timeout).not_done
-        if pool is not None:
-            pool.shutdown(wait=False)
-        return len(left)
+        with self._changed:
+            if self._process == os.getpid():
+                self._changed.wait_for(lambda: not self._waiting, timeout)
+                return len(self._waiting)
+        return 0
 
     def _put(self, exchange: Exchange) -> bool:
-        with self._lock:
+        with self._changed:
             if self._closing.is_set():
                 return False
-            if self._pool is None or self._process != os.getpid():
-                self._process, self._waiting = os.getpid(), set()
-                self._pool = ThreadPoolExecutor(1, thread_name_prefix="turnstore-exchanges")
+            if self._process != os.getpid():
+                self._process, self._waiting, self._thread = os.getpid(), deque(), None
             if len(self._waiting) >= self._limit:
                 return False
-            future = self._pool.submit(self._keep_trying, exchange)
-            self._waiting.add(future)
-        future.add_done_callback(self._done)
+            self._waiting.append(exchange)
+            if self._thread is None:
+                if not _at_work:
+                    atexit.unregister(_run_out)
+                    atexit.register(_run_out)
+                _at_work.add(self._run_out)
+                self._thread = threading.Thread(
+                    target=self._work, name="turnstore-exchanges", daemon=True
+                )
+                self._thread.start()
         return True
 
-    def _done(self, future: Future[None]) -> None:
-        with self._lock:
-            self._waiting.discard(future)
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._thread = None
+                    _at_work.discard(self._run_out)
+                    return
+                exchange = self._waiting[0]
+            self._keep_trying(exchange)
+            with self._changed:
+                self._waiting.popleft()
+                self._changed.notify_all()
+
+    def _run_out(self) -> None:
+        """Wait at the end of the interpreter, as long as one after the other is done."""
+        with self._changed:
+            while self._waiting:
+                first = self._waiting[0]
+                moves = self._changed.wait(_PATIENCE) or not self._waiting
+                if not moves and self._waiting[0] is first:
+                    log.warning("%d exchanges are not stored: it hangs", len(self._waiting))
+                    return
 
     def _keep_trying(self, exchange: Exchange) -> None:
         tries = 0
         while True:
             try:
                 return self._store(exchange)
-            except Exception as error:  # noqa: BLE001 - nobody is there to be told
+            except BaseException as error:  # noqa: BLE001 - nobody is there to be told
                 tries += 1
                 seconds = waits_for(error, tries)
                 last = self._closing.is_set()
@@ -175,3 +208,8 @@ class Exchanges(ExchangesBase):
 
     def _store(self, exchange: Exchange) -> None:
         self._run(self._storing(exchange))
+
+
+def _run_out() -> None:
+    for run_out in tuple(_at_work):
+        run_out()

@@ -16,9 +16,8 @@ from tests.facts.recall.kit import facts_in
 from tests.servers.facade import inner
 from tests.turn.test_tools import asks, result
 from tests.waiting import wait_until_async
-from turnstore import Appended
+from turnstore import Appended, Store
 from turnstore.context import Context, SavedTurn
-from turnstore.errors import ErasedError
 from turnstore.facts import AsyncExchanges, Exchanges, Facts, _exchanging
 
 if TYPE_CHECKING:
@@ -282,8 +281,23 @@ async def test_an_erasure_between_the_save_and_what_follows_it_holds(memory: Mem
     async with chat.turn("My secret is 42.", context=Context(after=[saved.append])) as one:
         one.reply("Noted.")
     await memory.store.erase("ada", verify=True)
-    with pytest.raises(ErasedError):
-        await told(exchanges, *saved)
+    await told(exchanges, *saved)
+    assert exchanges.counts == {"erased": 1}
+    assert await memory.texts() == []
+
+
+async def test_an_erasure_is_no_failure_of_what_follows_a_save(
+    memory: Memory, server: Server
+) -> None:
+    exchanges = memory.exchanges()
+    prefix = memory.store.conversation("c").key.partition(":1:")[0]
+
+    def erase(_: SavedTurn) -> None:
+        Store(server.raw, name="test", prefix=prefix).erase("ada")
+
+    context = Context(after=[erase, inner(exchanges)])
+    await memory.ask("My secret is 42.", context)
+    assert (context.counts, exchanges.counts) == ({}, {"erased": 1})
     assert await memory.texts() == []
 
 

@@ -2,7 +2,8 @@
 
 A cursor is a text among the owner's keys, ``<turn> <no> <turn id> <time_ms> <attempts> <tried_ms>
 <most>``: the last element that was read, and when it was appended; how often what follows it could
-not be read, when last, and how many turns are to be read at once then. It moves with the facts, in one commit, or not at all.
+not be read, when last, and how many turns are to be read at once then. It moves with the facts,
+in one commit, or not at all.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A turn that was undone was never said: what was drawn from it is undone too, extraction by
 extraction, and the turns of those that are still there are read again. The same where all turns
-were undone, or the conversation was cleared, within a day. Turns that were dropped as the oldest, or that have expired with their
-conversation, were said: their facts stay.
+were undone, or the conversation was cleared, within a day. Turns that were dropped as the oldest,
+or that have expired with their conversation, were said: their facts stay.
 """
 
 from __future__ import annotations

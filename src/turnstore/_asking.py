@@ -1,0 +1,110 @@
+"""Ask the caller's functions: a model, an embedder, a search; each in a thread that may hang.
+
+A function of Python's cannot be stopped. So where there is a deadline, and always beside an event
+loop, it runs in a thread of its own, which is left behind if it is too late: a daemon, so that it
+keeps neither the interpreter nor `asyncio.run` from their end. A function that hangs in as many
+threads as `_MOST_LATE` is not asked any more until one of them returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from ._calls import Ask
+
+__all__ = ["aask", "ask"]
+
+_MOST_LATE = 32
+
+# What was too late and still runs, and which function it is; a fork has none of the threads.
+_late: dict[Future[Any], Callable[..., Any]] = {}
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_late.clear)
+
+
+def ask(question: Ask) -> Any:
+    """Ask a function, and wait for its answer.
+
+    Raises:
+        TimeoutError: It is too late, or too many of its earlier calls still are.
+        TypeError: It is async.
+    """
+    function, arguments, deadline = question
+    if deadline is None:
+        answer = function(*arguments)
+    else:
+        future = _started(function, arguments)
+        try:
+            answer = future.result(deadline)
+        finally:
+            _leave(future, function)
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        msg = f"{_name(function)} is async, and this store is not; use AsyncStore"
+        raise TypeError(msg)
+    return answer
+
+
+async def aask(question: Ask) -> Any:
+    """Ask a function, async or not, and wait for its answer.
+
+    Raises:
+        TimeoutError: As for `ask`.
+    """
+    function, arguments, deadline = question
+    async with asyncio.timeout(deadline):
+        if inspect.iscoroutinefunction(function):
+            return await function(*arguments)
+        future = _started(function, arguments)
+        try:
+            answer = await asyncio.wrap_future(future)
+        finally:
+            _leave(future, function)
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+def _started(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Future[Any]:
+    late = sum(one == function for one in tuple(_late.values()))
+    if late >= _MOST_LATE:
+        msg = f"{_name(function)} is not asked: {late} calls of it that were too late still run"
+        raise TimeoutError(msg)
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()  # nobody can cancel it from now on
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            answer = context.run(function, *arguments)
+        except StopIteration as error:  # which would end whatever runs the flow
+            failure = RuntimeError(f"{_name(function)} raised StopIteration")
+            failure.__cause__ = error
+            future.set_exception(failure)
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    if threading.main_thread().is_alive():
+        threading.Thread(target=work, name="turnstore-ask", daemon=True).start()
+    else:  # the interpreter ends, and starts no thread any more
+        work()
+    return future
+
+
+def _leave(future: Future[Any], function: Callable[..., Any]) -> None:
+    """Count a call that still runs among those that are too late, until it returns."""
+    if not future.done():
+        _late[future] = function
+        future.add_done_callback(lambda done: _late.pop(done, None))
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)

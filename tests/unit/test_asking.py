@@ -1,0 +1,142 @@
+"""The caller's functions, of which one may hang: the deadline holds, and the process ends."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.waiting import wait_until, wait_until_async
+from turnstore import _asking
+from turnstore._asking import aask, ask
+from turnstore._calls import Ask
+
+LONG = 60.0
+SOON = 0.01
+
+Way = Callable[[Ask], Any]
+
+
+@pytest.fixture(params=["sync", "async"])
+def way(request: pytest.FixtureRequest) -> Way:
+    return ask if request.param == "sync" else lambda question: asyncio.run(aask(question))
+
+
+class Hanging:
+    """A function that hangs until it is let go."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.asked = 0
+
+    def __call__(self, text: str) -> str:
+        self.asked += 1
+        self.go.wait(LONG)
+        return text
+
+
+@pytest.fixture
+def hanging() -> Iterator[Hanging]:
+    function = Hanging()
+    yield function
+    function.go.set()
+    wait_until(lambda: function not in _asking._late.values())
+
+
+def test_what_it_answers_and_raises_is_the_callers(way: Way) -> None:
+    def fails() -> None:
+        raise LookupError("mine")
+
+    for deadline in (None, LONG):
+        assert way(Ask(str.upper, ("a",), deadline)) == "A"
+        with pytest.raises(LookupError, match="mine"):
+            way(Ask(fails, (), deadline))
+
+
+def test_it_sees_the_context_of_who_asks(way: Way) -> None:
+    user: ContextVar[str] = ContextVar("user", default="nobody")
+    user.set("ada")
+    assert way(Ask(user.get, (), LONG)) == "ada"
+
+
+def test_a_deadline_holds_for_the_caller(way: Way, hanging: Hanging) -> None:
+    with pytest.raises(TimeoutError):
+        way(Ask(hanging, ("a",), SOON))
+    assert not hanging.go.is_set()
+
+
+def test_a_function_that_hangs_is_not_asked_for_ever(way: Way, hanging: Hanging) -> None:
+    for _ in range(_asking._MOST_LATE):
+        with pytest.raises(TimeoutError):
+            way(Ask(hanging, ("a",), SOON))
+    assert hanging.asked == _asking._MOST_LATE
+    with pytest.raises(TimeoutError, match="calls of it that were too late still run"):
+        way(Ask(hanging, ("a",), LONG))
+    assert hanging.asked == _asking._MOST_LATE
+    assert way(Ask(str.upper, ("a",), LONG)) == "A"
+    hanging.go.set()
+    wait_until(lambda: hanging not in _asking._late.values())
+    assert way(Ask(hanging, ("a",), LONG)) == "a"
+
+
+def test_it_may_not_end_whatever_asks(way: Way) -> None:
+    nothing: Iterator[str] = iter(())
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        way(Ask(nothing.__next__, (), LONG))
+
+
+def test_an_async_function_is_told_apart(way: Way) -> None:
+    async def answers() -> str:
+        return "a"
+
+    for function in (answers, partial(answers)):
+        if way is ask:
+            with pytest.raises(TypeError, match="AsyncStore"):
+                way(Ask(function, ()))
+        else:
+            assert way(Ask(function, (), LONG)) == "a"
+
+
+async def test_whoever_is_cancelled_does_not_wait_for_it(hanging: Hanging) -> None:
+    task = asyncio.create_task(aask(Ask(hanging, ("a",))))
+    await wait_until_async(lambda: hanging.asked)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["ask(Ask(hangs, (), 0.05))", "asyncio.run(aask(Ask(hangs, (), 0.05)))"],
+    ids=["sync", "async"],
+)
+def test_a_process_with_a_function_that_hangs_ends(call: str) -> None:
+    code = f"""
+        import asyncio, threading
+        from turnstore._asking import aask, ask
+        from turnstore._calls import Ask
+
+        def hangs():
+            threading.Event().wait()
+
+        try:
+            {call}
+        except TimeoutError:
+            print("too late")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+    )
+    assert (done.returncode, done.stdout) == (0, "too late\n"), done.stderr
