@@ -13,7 +13,7 @@ ARGV
   3  ticket_ms    int   >= 1                             the place is lost if not asked again
   4  max_waiters  int   >= 0                             places there are
   5  began        int?  as from owner_begin              what was erased since, is refused
-  6  member       text? a digest                         the conversation in its owner's lists
+  6  member       text? a digest, or -                   in the owner's lists; - is none of them
 
 RETURNS {number, place, now_ms}
   number  int  the fence of the lease, which is taken; 0 where it is not yet

@@ -151,11 +151,15 @@ def set_title(keys: Keys, title: bytes) -> Flow[bool]:
 
 
 def erase(keys: OwnerKeys, erasers: Sequence[Eraser], *, verify: bool) -> Flow[Erasure]:
-    """Delete everything of an owner: two calls, and one for each 100 conversations."""
+    """Delete everything of an owner: two calls, and one for each 100 conversations.
+
+    Raises:
+        UnavailableError: It was held up, or overtaken, too often; a part may be left.
+    """
     parts: dict[str, int] = {}
-    lapses = again = 0
+    again = overtaken = 0
     sweeps = verify
-    while lapses < _TRIES:
+    for _ in range(_TRIES):
         begin = script_call("erase_begin", keys, {"again": again}, list, operation="erase")
         number, *members = yield begin
         again, state = 1, _CLOSED
@@ -166,7 +170,8 @@ def erase(keys: OwnerKeys, erasers: Sequence[Eraser], *, verify: bool) -> Flow[E
         if sweeps and state == _CLOSED:
             state = yield from _sweep(keys, number)
         if state == _ENDED and (sweeps or erasers):
-            continue  # another erasure need not have looked at all that this one has to
+            overtaken += 1  # another one need not have looked at all that this one has to
+            continue
         if state != _LAPSED:
             ended, *counts = yield _erase_end(keys, number)
             if ended == _IS_MORE and not sweeps:
@@ -175,11 +180,14 @@ def erase(keys: OwnerKeys, erasers: Sequence[Eraser], *, verify: bool) -> Flow[E
             if ended == _HAS_ENDED:
                 conversations, turns, messages, removed = counts
                 return Erasure(conversations, turns, messages, removed, verify, parts)
-        lapses += 1
         log.info("an erasure of %s was held up, and is begun again", keys)
+    why = "was held up for seconds, so that others may have written meanwhile"
+    if overtaken:
+        why = "was held up, or overtaken by another erasure, which need not look at all of it"
     msg = (
-        f"erase of {keys}: each of {_TRIES} tries was held up for seconds, so that others may "
-        "have written meanwhile; a part may be deleted. Do it again when the server is less busy"
+        f"erase of {keys}: each of {_TRIES} tries {why}. What began before it is refused; a part "
+        "may be left, and after ten seconds at most the owner is open to writers again. Erase "
+        "again when the server is less busy"
     )
     raise UnavailableError(msg, outcome_unknown=True)
 

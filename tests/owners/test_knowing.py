@@ -143,6 +143,23 @@ async def test_one_that_is_held_up_again_and_again_says_so(
     assert (await store.erase("ada")).turns == 1
 
 
+async def test_one_that_is_overtaken_again_and_again_says_so(
+    new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner
+) -> None:
+    """Somebody erases without pause; this one has to look at more than the other."""
+    ada.load_scripts()
+    store = new_store(at=proxy)
+    behind.conversation("c", owner="ada").append("before")
+    proxy.next(Cut.NEVER, command="EVALSHA", times=99, then=lambda: behind.erase("ada"))
+    with pytest.raises(UnavailableError, match="overtaken by another erasure") as caught:
+        await store.erase("ada", verify=True)
+    assert caught.value.outcome_unknown
+    assert proxy.count("EVALSHA") < 99
+    proxy.clear()
+    assert (await store.erase("ada", verify=True)).verified
+    assert ada.stored == NOTE
+
+
 @pytest.mark.parametrize("step", [0, 1])
 async def test_two_at_once(
     new_store: NewStore, proxy: Proxy, behind: Store, ada: Owner, step: int
