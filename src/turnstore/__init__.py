@@ -9,6 +9,7 @@ from .aio import AsyncConversation, AsyncStore
 from .clients.callables import remember
 from .conversation import Conversation
 from .errors import (
+    AlreadySavedError,
     ClosedError,
     ConflictError,
     CorruptTurnError,
@@ -48,6 +49,7 @@ from .turn import AsyncPendingTurn, PendingTurn
 from .window import Window
 
 __all__ = [
+    "AlreadySavedError",
     "Appended",
     "AsyncConversation",
     "AsyncPendingTurn",

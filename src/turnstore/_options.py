@@ -25,6 +25,7 @@ class TurnOptions:
     on_conflict: Literal["append", "reject", "serialize"] = "append"
     on_load_error: Literal["raise", "continue"] = "raise"
     on_other_format: Literal["raise", "text"] = "raise"
+    on_duplicate: Literal["ask", "raise"] = "ask"
     lease: Lease | None = None
     """Under "serialize" alone, and then never None."""
     turn_id: str | None = None
@@ -37,6 +38,7 @@ class TurnOptions:
             ("on_conflict", ("append", "reject", "serialize")),
             ("on_load_error", ("raise", "continue")),
             ("on_other_format", ("raise", "text")),
+            ("on_duplicate", ("ask", "raise")),
         ):
             if getattr(self, name) not in choices:
                 msg = f"{name} is one of {choices}, not {getattr(self, name)!r}"

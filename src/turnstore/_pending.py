@@ -9,12 +9,13 @@ from . import _json
 from ._calls import Flow
 from ._checks import check_turn_id, plain_meta
 from ._compose import Plan, compose, without_known
-from ._history import Draft
+from ._history import IDS_KEPT, Draft
 from ._leases import Hold
 from ._options import TurnOptions
 from ._place import Place
 from .context import SavedTurn
 from .errors import (
+    AlreadySavedError,
     ConflictError,
     ErasedError,
     LeaseLostError,
@@ -24,7 +25,7 @@ from .errors import (
     TurnstoreError,
 )
 from .messages import Format, Input, Message, format_named, plain_messages
-from .results import Appended, History
+from .results import Appended, History, Turn, turns_of
 from .window import Window
 
 __all__ = ["Pending"]
@@ -68,6 +69,9 @@ class Pending:
         self._hold = None if options.lease is None else Hold(place.keys, options.lease)
         self._began = 0  # the number that the owner gave to this turn
         self._written: list[Message] = []  # the turn as it was stored, all of its pieces
+        # A random id is nobody else's; what else may be saved already is looked for.
+        self._may_be_saved = turn_id is not None or options.turn_id is not None
+        self._was_saved = False  # before it began
 
     @property
     def history(self) -> History:
@@ -173,6 +177,8 @@ class Pending:
             begins = self._hold is None
             history = yield from self._place.read(options.context.window, begins=begins)
             self._began = history.began if begins else self._began
+            if self._may_be_saved:
+                yield from self._look_for_itself(history)
             if self._place.redacts:
                 yield from self._redact_request(history)
             if history.has_older and len(self._request) > len(history):
@@ -185,6 +191,8 @@ class Pending:
                 if self._place.redacts:
                     yield from self._redact_request(history)
             plan = self._composed(history)
+        except AlreadySavedError:  # the memory works, whatever is to be done where it does not
+            raise
         except TurnstoreError as error:
             if options.on_load_error == "raise":
                 raise
@@ -197,6 +205,36 @@ class Pending:
             log.warning("the turn goes on without memory: %s", error)
             self.load_error = error
         self._history, self._plan = history, (yield from self._with_context(history, plan))
+
+    def _look_for_itself(self, history: History) -> Flow[None]:
+        """Find out whether this turn was saved before; an error where it is not to be asked again.
+
+        It is looked for in the window, and where that shows less than an append remembers, once
+        more in as much as that. What was dropped or trimmed is not found.
+        """
+        raises = self._options.on_duplicate == "raise"
+        saved = self._itself(history)
+        if saved is None and raises and history.has_older and len(history.pieces) < IDS_KEPT:
+            saved = self._itself((yield from self._place.read(Window(turns=IDS_KEPT))))
+        self._was_saved = saved is not None
+        if saved is None or not raises:
+            return
+        reply = list(filter(format_named(saved.format).is_reply, saved.messages))
+        msg = (
+            f"a turn with the id {saved.id} was saved in {self._place.keys} before, at revision "
+            f"{saved.revision}; the model was not asked, and nothing was written. What was "
+            "answered then is this error's `reply`"
+        )
+        raise AlreadySavedError(msg, saved=saved, reply=reply)
+
+    def _itself(self, history: History) -> Turn | None:
+        """Give what a history has under the id of this turn: the newest, alone."""
+        elements = history.elements
+        for at in range(len(elements) - 1, -1, -1):
+            if elements[at].turn_id == self.turn_id:
+                before = elements[at - 1].total_tokens if at else history.tokens_before
+                return turns_of([elements[at]], before)[0]
+        return None
 
     def _redact_request(self, history: History) -> Flow[None]:
         """Find out how the request would be stored, where it may hold what is stored already."""
@@ -258,6 +296,7 @@ class Pending:
         try:
             self.saved = yield from self._append("" if hold is None else hold.proof)
         except Exception as error:  # whatever it is, the answer must not be lost
+            self._may_be_saved = True  # its answer alone may be what was lost
             if hold is not None and isinstance(error, ServerError):
                 hold.unreachable = True
             if self.load_error is not None and isinstance(error, ServerError):
@@ -265,6 +304,8 @@ class Pending:
                 log.warning("the turn was not saved: %s", error)
                 return None
             raise self._unsaved(error) from error
+        if self._was_saved and self.saved.duplicate:
+            log.warning("the reply was not stored: the turn had been saved before the model spoke")
         if hold is not None:
             hold.over = True  # the append gave the lease back
         yield from self._finish(self.saved)

@@ -313,6 +313,7 @@ class Conversation(Keeping):
         lease: Lease | None = None,
         on_load_error: Literal["raise", "continue"] = "raise",
         on_other_format: Literal["raise", "text"] = "raise",
+        on_duplicate: Literal["ask", "raise"] = "ask",
     ) -> PendingTurn:
         """Put a memory around one call of any model: read before, save after.
 
@@ -333,6 +334,10 @@ class Conversation(Keeping):
                 without it. The turn is then saved if the server is back.
             on_other_format: Where a stored turn has another format: "raise", or send its
                 "text" alone.
+            on_duplicate: Where a turn with this `turn_id` is saved already: "ask" goes on, and
+                stores no second reply; "raise" raises `AlreadySavedError` with what is stored,
+                before the model is asked. It is found among the turns of the window, and
+                the newest 32.
 
         Returns:
             A context manager. Inside it, `messages` is what to send, and `reply(…)` takes
@@ -343,6 +348,7 @@ class Conversation(Keeping):
             TypeError, ValueError: An argument is of no use; nothing was sent.
             ServerError, CorruptTurnError, FormatError: On entering, from the read.
             LeaseTimeoutError, LeaseQueueFullError: On entering, under "serialize".
+            AlreadySavedError: On entering, with `on_duplicate="raise"`.
             SaveError: On leaving; it carries the reply, and `error.turn.save()` tries
                 again.
             ErasedError: On entering, while everything of the owner is erased; on leaving,
@@ -351,6 +357,7 @@ class Conversation(Keeping):
         Cost:
             Nothing here; one round trip on entering, one on leaving. "serialize" takes one
             more on entering, some each second while it waits, and one in ten seconds then.
+            `on_duplicate="raise"` takes one more where the window shows less than 32 turns.
 
         Example:
             >>> with chat.turn("My name is Ada.") as turn:
@@ -365,6 +372,7 @@ class Conversation(Keeping):
             lease=lease,
             on_load_error=on_load_error,
             on_other_format=on_other_format,
+            on_duplicate=on_duplicate,
         )
         return begin(self, messages, options, format=format, turn_id=turn_id, meta=meta)
 
@@ -379,6 +387,7 @@ class Conversation(Keeping):
         lease: Lease | None = None,
         on_load_error: Literal["raise", "continue"] = "raise",
         on_other_format: Literal["raise", "text"] = "raise",
+        on_duplicate: Literal["ask", "raise"] = "ask",
     ) -> C:
         """Give an LLM client a memory: the same type, the same methods.
 
@@ -399,6 +408,8 @@ class Conversation(Keeping):
             lease: As for `turn`.
             on_load_error: As for `turn`.
             on_other_format: As for `turn`.
+            on_duplicate: As for `turn`; a call raises `AlreadySavedError`, a stream where it
+                is made.
 
         Raises:
             TypeError: No client that is known, or an async one.
@@ -416,6 +427,7 @@ class Conversation(Keeping):
             lease=lease,
             on_load_error=on_load_error,
             on_other_format=on_other_format,
+            on_duplicate=on_duplicate,
             **({} if turn_id is None else {"turn_id": turn_id}),
         )
         return wrap(self, client, options)

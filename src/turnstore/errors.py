@@ -4,6 +4,7 @@
 
     TurnstoreError
     ├── ConflictError           the conversation is not at the expected revision
+    ├── AlreadySavedError       this turn id was saved before, and the model was not asked
     ├── LimitError              a turn is larger than the store allows (also a ValueError)
     ├── CorruptTurnError        a stored element cannot be read
     ├── FormatError             stored by a later version, or in another message format
@@ -35,9 +36,13 @@ far as that is known. Where redis-py raised, its error is the `__cause__`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .results import Turn
 
 __all__ = [
+    "AlreadySavedError",
     "ClosedError",
     "ConflictError",
     "CorruptTurnError",
@@ -81,6 +86,23 @@ class ConflictError(TurnstoreError):
         super().__init__(message)
         self.expected = expected
         self.actual = actual
+
+
+class AlreadySavedError(TurnstoreError):
+    """A turn with this id was saved before, so that the model was not asked; nothing was written.
+
+    Raised with `on_duplicate="raise"`.
+
+    Attributes:
+        saved: What was saved with this id: messages, revision, meta. Of a turn that was saved
+            in pieces, as a tool loop is, it is that piece.
+        reply: Those of its messages that the model said, as they were saved.
+    """
+
+    def __init__(self, message: str, *, saved: Any = None, reply: Any = ()) -> None:
+        super().__init__(message)
+        self.saved: Turn = saved
+        self.reply: list[dict[str, Any]] = list(reply)
 
 
 class LimitError(TurnstoreError, ValueError):

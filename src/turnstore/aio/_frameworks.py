@@ -29,6 +29,7 @@ class AsyncFrameworks:
         lease: Lease | None = None,
         on_load_error: Literal["raise", "continue"] = "raise",
         on_other_format: Literal["raise", "text"] = "raise",
+        on_duplicate: Literal["ask", "raise"] = "ask",
     ) -> AgentsSession:
         """Make a session for the OpenAI Agents SDK that is one unit of work.
 
@@ -46,6 +47,7 @@ class AsyncFrameworks:
             lease: As for `turn`, for as long as the block.
             on_load_error: As for `turn`.
             on_other_format: As for `turn`.
+            on_duplicate: As for `turn`; it needs the block, which raises where it begins.
 
         Raises:
             TypeError, ValueError: An option is of no use.
@@ -74,4 +76,5 @@ class AsyncFrameworks:
             lease=lease,
             on_load_error=on_load_error,
             on_other_format=on_other_format,
+            on_duplicate=on_duplicate,
         )

@@ -45,11 +45,13 @@ class TurnOptions(TypedDict, total=False):
 
     window: Window | None
     context: Context | None
+    turn_id: str | None
     meta: dict[str, Any] | None
     on_conflict: Literal["append", "reject", "serialize"]
     lease: Lease | None
     on_load_error: Literal["raise", "continue"]
     on_other_format: Literal["raise", "text"]
+    on_duplicate: Literal["ask", "raise"]
 
 
 class _Run:
@@ -129,7 +131,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             as in `lambda runtime: store.conversation(runtime.context)`. Of a Store for
             `invoke` and `stream`, of an AsyncStore for `ainvoke` and `astream`.
         options: As for `Conversation.turn`: `window`, `context`, `on_conflict`, `lease`,
-            `on_load_error`, `on_other_format`, `meta`.
+            `on_load_error`, `on_other_format`, `meta`; for one that is made for a single run,
+            `turn_id` and `on_duplicate`, too.
 
     Raises:
         TypeError, ValueError: An option is of no use.

@@ -105,7 +105,7 @@ class AgentsSession:
         turn = self._open()
         if turn is not None:
             return self._seen(turn, limit)
-        async with self._begin() as turn:
+        async with self._chat.turn((), format=FORMAT, **self._options) as turn:
             return self._seen(turn, limit)
 
     async def add_items(self, items: Sequence[Any]) -> None:

@@ -226,6 +226,7 @@ class History(_LangChain):
         "test_no_redis_at_the_save_raises_the_answer": _NO_END,
         "test_serialize_lets_the_second_wait_and_see_the_first": _NO_END,
         "test_serialize_after_a_lost_lease_raises_the_answer": _NO_END,
+        "test_serialize_gives_the_lease_back_where_the_turn_is_saved": _NO_END,
     }
 
     def remember(self, chat: Any, **options: Any) -> Any:

@@ -138,6 +138,8 @@ class LlamaIndex(Driver):
         "test_reject_raises_the_answer_of_the_one_that_came_second": _OPTION,
         "test_serialize_lets_the_second_wait_and_see_the_first": _OPTION,
         "test_serialize_after_a_lost_lease_raises_the_answer": _OPTION,
+        "test_a_turn_that_is_saved_is_not_asked_again": _OPTION,
+        "test_serialize_gives_the_lease_back_where_the_turn_is_saved": _OPTION,
         "test_append_keeps_both_in_the_order_they_finished": _APART,
         "test_many_at_once_on_one_memory_lose_nothing": _APART,
         "test_what_the_model_said_is_kept_byte_for_byte": (
