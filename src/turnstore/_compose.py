@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -151,6 +152,8 @@ class _Group:
 
     def add(self, messages: list[Message], rules: Format) -> None:
         for message in messages:
+            if _are_plain((message,)):
+                continue
             for result in rules.results(message):
                 if result in self.waiting:
                     self.waiting.discard(result)
@@ -163,33 +166,38 @@ class _Group:
 def _groups(history: History, rules: Format, on_other_format: str) -> list[_Group]:
     groups: list[_Group] = []
     latest = _Group()
+    # Most turns are a question and an answer. Those need no look at what is called and answered
+    # in them, unless a later piece of the turn may call something.
     whole = not history.has_pieces
     turn = 0
     for number, name, messages in history.pieces:
         if name != rules.name:
             messages = _as_text(messages, name, rules, on_other_format)  # noqa: PLW2901 - as sent
-        # Most turns are a question and an answer. Those need no look at what is called and
-        # answered in them, unless a later piece of the turn may call something.
-        plain = whole and all(map(_is_plain, messages))
-        if plain and not latest.plain:
-            groups.append(latest := _Group(plain=True))
-        elif not plain and not (groups and (number == turn or _continues(latest, messages, rules))):
-            groups.append(latest := _Group())
-        if plain:
+        if whole and _are_plain(messages):
+            if not latest.plain:
+                groups.append(latest := _Group(plain=True))
             latest.messages += messages
         else:
+            if not groups or (number != turn and not _continues(latest, messages, rules)):
+                groups.append(latest := _Group())
             latest.add(messages, rules)
         turn = number
     return groups
 
 
-def _is_plain(message: Message) -> bool:
-    """Tell whether there is nothing in it but who says what: no call, no result, no null."""
-    return (
-        len(message) == 2  # noqa: PLR2004 - as said
-        and type(message.get("content")) is str
-        and message.get("role") in _SPEAKERS
-    )
+def _are_plain(messages: Iterable[Message]) -> bool:
+    """Tell whether there is nothing in them but who says what: no call, no result, no null."""
+    try:
+        for message in messages:
+            if (
+                len(message) != 2  # noqa: PLR2004 - as said
+                or type(message["content"]) is not str
+                or message["role"] not in _SPEAKERS
+            ):
+                return False
+    except (KeyError, TypeError):  # another field than these; a role that is no text
+        return False
+    return True
 
 
 def _continues(group: _Group, messages: list[Message], rules: Format) -> bool:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Sequence
+from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 import redis
@@ -116,18 +117,13 @@ async def unbroken(work: Awaitable[R]) -> R:
 
 
 def _send(client: Client, call: Call) -> Any:
-    faults: tuple[type[Exception], ...] = FAULTS
-    if isinstance(client, redis.RedisCluster):
-        # A thread that looks through the nodes while another learns them anew, after a lost
-        # connection, meets a dictionary that changes.
-        faults = (*FAULTS, RuntimeError)
     for whole in (False, True):
         try:
             # redis-py leaves this one method of its clients without types.
             reply = client.execute_command(  # type: ignore[no-untyped-call]
                 *_command(call, whole=whole), NEVER_DECODE=True
             )
-        except faults as error:
+        except _faults_of(client) as error:
             if isinstance(error, fault.NoScriptError) and not whole:
                 continue
             raise translated(error, call) from error
@@ -136,11 +132,7 @@ def _send(client: Client, call: Call) -> Any:
 
 
 async def _asend(client: AsyncClient, call: Call) -> Any:
-    faults: tuple[type[Exception], ...] = FAULTS
-    if isinstance(client, redis.asyncio.RedisCluster):
-        # A lost connection makes it close the node's others too, in the middle of what they
-        # do for other tasks: these meet a stream that is None.
-        faults = (*FAULTS, AttributeError)
+    if _is_cluster(type(client)):
         # It fetches its slots with the first command; others that come meanwhile find it
         # without connections. This waits for that, and is free afterwards.
         try:
@@ -150,12 +142,31 @@ async def _asend(client: AsyncClient, call: Call) -> Any:
     for whole in (False, True):
         try:
             reply = await client.execute_command(*_command(call, whole=whole), NEVER_DECODE=True)
-        except faults as error:
+        except _faults_of(client) as error:
             if isinstance(error, fault.NoScriptError) and not whole:
                 continue
             raise translated(error, call) from error
         return call.read(reply)
     raise AssertionError  # the second round returns or raises
+
+
+@cache
+def _is_cluster(kind: type) -> bool:
+    """Tell whether clients of a type are a Cluster's; asking redis-py's types takes a while."""
+    return issubclass(kind, redis.RedisCluster | redis.asyncio.RedisCluster)
+
+
+def _faults_of(client: Client | AsyncClient) -> tuple[type[Exception], ...]:
+    """Give what a client may raise, also where it is at fault itself."""
+    if isinstance(client, redis.RedisCluster):
+        # A thread that looks through the nodes while another learns them anew, after a lost
+        # connection, meets a dictionary that changes.
+        return (*FAULTS, RuntimeError)
+    if isinstance(client, redis.asyncio.RedisCluster):
+        # A lost connection makes it close the node's others too, in the middle of what they
+        # do for other tasks: these meet a stream that is None.
+        return (*FAULTS, AttributeError)
+    return FAULTS
 
 
 def _do(client: Client, step: Step) -> Any:

@@ -65,10 +65,10 @@ def start_of(
     """
     if not rows or (window.turns is None and window.messages is None and window.tokens is None):
         return 0
-    newest: Element = Element(*rows[-1])
-    first_turn = window.dropped(newest.turn, window.turns) + 1
-    messages_before = window.dropped(newest.total_messages, window.messages)
-    totals_before = window.dropped(newest.total_tokens, window.tokens)
+    newest = rows[-1]
+    first_turn = window.dropped(newest[_TURN], window.turns) + 1
+    messages_before = window.dropped(newest[_TOTAL_MESSAGES], window.messages)
+    totals_before = window.dropped(newest[_TOTAL_TOKENS], window.tokens)
 
     def fits(index: int) -> bool:
         row = rows[index]
@@ -172,14 +172,14 @@ class Density:
         """Take note of what was read, and where the window began; falls at once, rises slowly."""
         if not rows:
             return
-        rows = rows[min(start, max(len(rows) - _LEARNT_FROM, 0)) :]
-        first, last = Element(*rows[0]), Element(*rows[-1])
-        messages = last.total_messages - first.total_messages + first.message_count
-        self._messages = _lower(self._messages, messages / len(rows))
-        if len(rows) > 1:
-            self._tokens = _lower(
-                self._tokens, (last.total_tokens - first.total_tokens) / (len(rows) - 1)
-            )
+        oldest = min(start, max(len(rows) - _LEARNT_FROM, 0))
+        held = len(rows) - oldest
+        first, last = rows[oldest], rows[-1]
+        messages = last[_TOTAL_MESSAGES] - first[_TOTAL_MESSAGES] + first[_COUNT]
+        self._messages = _lower(self._messages, messages / held)
+        if held > 1:
+            tokens = last[_TOTAL_TOKENS] - first[_TOTAL_TOKENS]
+            self._tokens = _lower(self._tokens, tokens / (held - 1))
 
 
 def _lower(known: float, seen: float) -> float:

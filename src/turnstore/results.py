@@ -21,7 +21,9 @@ __all__ = [
 ]
 
 # Where these stand in a row.
-_TURN, _FORMAT, _MESSAGES = map(Element._fields.index, ("turn", "format", "messages"))
+_NO, _TURN, _FORMAT, _TURN_ID, _MESSAGES = map(
+    Element._fields.index, ("no", "turn", "format", "turn_id", "messages")
+)
 
 EMPTY = "0"
 """The revision of a conversation that holds nothing."""
@@ -86,7 +88,7 @@ class History(list[dict[str, Any]]):
 
     def __init__(self, rows: list[Row], tokens_before: int, *, has_older: bool) -> None:
         super().__init__(_element.messages_of(rows))
-        self.revision = Element(*rows[-1]).revision if rows else EMPTY
+        self.revision = f"{rows[-1][_NO]}-{rows[-1][_TURN_ID]}" if rows else EMPTY
         self.has_older = has_older
         self._rows = rows
         self.tokens_before = tokens_before
@@ -106,8 +108,8 @@ class History(list[dict[str, Any]]):
         """Whether a turn among them was saved in several pieces."""
         if not self._rows:
             return False
-        first, last = Element(*self._rows[0]), Element(*self._rows[-1])
-        return last.no - first.no != last.turn - first.turn
+        first, last = self._rows[0], self._rows[-1]
+        return bool(last[_NO] - first[_NO] != last[_TURN] - first[_TURN])
 
     @property
     def turns(self) -> list[Turn]:
