@@ -54,6 +54,7 @@ class Pending:
         """What the save did; None until the turn is saved."""
         self.load_error: TurnstoreError | None = None
         """Why there is no history, where the turn went on without it."""
+        options.context.check_store(str(place.keys))
         self._place = place
         self._options = options
         self._rules: Format = format_named(format)

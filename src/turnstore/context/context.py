@@ -119,6 +119,20 @@ class Context:
         object.__setattr__(self, "_retrievals", retrievals)
         check_after(self.after)
 
+    def check_store(self, conversation: str) -> None:
+        """Refuse a conversation of another store than that of a part; for turnstore itself.
+
+        Args:
+            conversation: The key of the conversation.
+
+        Raises:
+            ValueError: A part keeps what it knows in another store.
+        """
+        for part in (*self._retrievals, *self.after):
+            check = getattr(part, "_check_store", None)
+            if check is not None:
+                check(conversation)
+
     def prepare(  # noqa: PLR0913 - what a turn has
         self,
         history: History,

@@ -19,6 +19,7 @@ from ._model import NewFact
 from ._storing.adding import add_exchange
 from ._storing.base import Base
 from ._storing.commit import begin
+from ._storing.handles import check_store
 
 __all__ = ["Exchange", "ExchangesBase", "log", "waits_for"]
 
@@ -83,6 +84,10 @@ class ExchangesBase:
         self._user, self._assistant = names
         self._owner = owner
         self._counting = threading.Lock()
+
+    def _check_store(self, conversation: str) -> None:
+        """Refuse a conversation of another store; asked by a context."""
+        check_store(self._base, conversation)
 
     def _exchange(self, turn: SavedTurn) -> Exchange | None:
         """Give what is stored of a turn; None where it is no exchange, or not yet one."""

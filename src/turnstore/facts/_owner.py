@@ -130,6 +130,10 @@ class Ground:
     def __hash__(self) -> int:
         return hash(self.registry)
 
+    def holds(self, key: str) -> bool:
+        """Tell whether a key is one of a conversation of this store, or of an owner's."""
+        return key.startswith(f"{self.prefix}:1:{{{self.store}:")
+
     def owner(self, owner: str) -> OwnerPlace:
         """Find the place of an owner by the id.
 

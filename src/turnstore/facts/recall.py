@@ -12,7 +12,7 @@ from turnstore.context import Query, Retrieval
 from ._finding.asking import check_question
 from ._finding.searching import Question, search
 from ._model import Hit
-from ._storing.handles import base_in, run_in
+from ._storing.handles import base_in, check_store, run_in
 from .aio import AsyncFacts
 from .facts import Facts
 
@@ -104,6 +104,10 @@ class Recall(Retrieval):
         super().__init__(
             self._source(facts), deadline=deadline, tokens=tokens, strict=strict, title=title
         )
+
+    def _check_store(self, conversation: str) -> None:
+        """Refuse a conversation of another store; asked by a context."""
+        check_store(self._base, conversation)
 
     def _source(self, facts: Facts | AsyncFacts) -> Any:
         run = run_in(facts)

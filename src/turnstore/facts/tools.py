@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from ._storing.handles import base_in, home_in, place_in, run_in
+from ._storing.handles import base_in, check_store, home_in, place_in, run_in, shared_in
 from ._tools.calling import Toolbox
 from ._tools.definitions import (
     Call,
@@ -48,17 +48,24 @@ class _Tools:
         if not isinstance(zone, tzinfo):
             msg = f"zone is a time zone, as in ZoneInfo('Europe/Paris'); not {zone!r}"
             raise TypeError(msg)
-        place = None
+        place, keys = None, home_in(facts).owner(owner)
         if conversation is not None:
             place = place_in(conversation)
-            if place.keys.owner != home_in(facts).owner(owner):
+            check_store(base, str(place.keys))
+            if place.keys.owner != keys:
                 msg = (
                     "the conversation is not one of this owner: store.conversation(id, owner=…) "
                     "with the same owner"
                 )
                 raise ValueError(msg)
-        if turn is not None and place_in(turn).keys.owner != home_in(facts).owner(owner):
-            msg = "the turn is not of a conversation of this owner"
+        if turn is not None:
+            its = place_in(turn).keys
+            check_store(base, str(its))
+            if its.owner != keys:
+                msg = "the turn is not of a conversation of this owner"
+                raise ValueError(msg)
+        if memory is not None and shared_in(memory).ground != base.ground:
+            msg = "the working memory is one of another store than the facts"
             raise ValueError(msg)
         blocks = {} if memory is None else memory.blocks
         self._toolbox = Toolbox(base, owner, place, blocks, zone, turn)
@@ -118,14 +125,16 @@ class MemoryTools(_Tools):
         zone: Where the user's dates hold.
         turn: The turn in which the model calls them, as `chat.turn(…)` gives it. What is
             erased once it has begun, its tools do not bring back: they say so to the model.
-            Without it, each call counts as new.
+            Without it, that holds for what is erased after their first call.
 
     Raises:
         TypeError, ValueError: The owner is empty or not text, the conversation or the turn is
-            another owner's, or the zone is none.
+            another owner's, the conversation, the turn or the working memory is of another
+            store than the facts, or the zone is none.
 
     Cost:
-        No I/O: make them for each request.
+        No I/O: make them for each request. Those that outlive an erasure, or a day, change
+        nothing any more.
 
     Example:
         >>> facts = Facts(store, embed=embed, dimensions=8, embedder="demo:1", engine="plain")
@@ -165,7 +174,8 @@ class MemoryTools(_Tools):
 
         Cost:
             Two to four round trips, and the embedder; for a search of the conversation one
-            for each 200 turns, of the newest 2,000.
+            for each 200 turns, of the newest 2,000. One more for the first call, without
+            `turn`.
         """
         answer = self._run(self._toolbox.answer(name, arguments))
         return answer.text
@@ -213,14 +223,16 @@ class AsyncMemoryTools(_Tools):
         zone: Where the user's dates hold.
         turn: The turn in which the model calls them, as `chat.turn(…)` gives it. What is
             erased once it has begun, its tools do not bring back: they say so to the model.
-            Without it, each call counts as new.
+            Without it, that holds for what is erased after their first call.
 
     Raises:
         TypeError, ValueError: The owner is empty or not text, the conversation or the turn is
-            another owner's, or the zone is none.
+            another owner's, the conversation, the turn or the working memory is of another
+            store than the facts, or the zone is none.
 
     Cost:
-        No I/O: make them for each request.
+        No I/O: make them for each request. Those that outlive an erasure, or a day, change
+        nothing any more.
 
     Example:
         >>> facts = AsyncFacts(store, embed=embed, dimensions=8, embedder="demo:1", engine="plain")
@@ -260,7 +272,8 @@ class AsyncMemoryTools(_Tools):
 
         Cost:
             Two to four round trips, and the embedder; for a search of the conversation one
-            for each 200 turns, of the newest 2,000.
+            for each 200 turns, of the newest 2,000. One more for the first call, without
+            `turn`.
         """
         answer = await self._run(self._toolbox.answer(name, arguments))
         return answer.text

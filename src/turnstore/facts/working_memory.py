@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from turnstore._calls import Flow
 from turnstore.context.retrieval import Query, Retrieval
 
-from ._storing.handles import base_in, run_in
+from ._storing.handles import base_in, check_store, run_in
 from ._tools.blocks import Block, append_to, change, labelled, read, replace_in
 
 if TYPE_CHECKING:
@@ -54,6 +54,10 @@ class _Blocks(Retrieval):
     def _known(self, query: Query) -> str | Awaitable[str]:
         """Give what the blocks say, to a context."""
         raise NotImplementedError
+
+    def _check_store(self, conversation: str) -> None:
+        """Refuse a conversation of another store; asked by a context."""
+        check_store(self._base, conversation)
 
     def _place(self, owner: str) -> OwnerPlace:
         return self._base.ground.owner(owner)

@@ -277,6 +277,35 @@ async def test_in_a_turn_that_began_before_an_erasure_nothing_is_kept(kit: Kit) 
         kit.tools(turn="t1")
 
 
+@pytest.mark.parametrize("first", ["archival_memory_insert", "archival_memory_search"])
+async def test_without_a_turn_nothing_erased_since_the_first_call_comes_back(
+    kit: Kit, first: str
+) -> None:
+    """A model that has read something, and keeps it after it was erased."""
+    memory = kit.memory(HUMAN)
+    await kit.facts.add("ada", "The secret is 42.")
+    said: dict[str, dict[str, Any]] = {
+        "archival_memory_search": {"query": "the secret"},
+        "archival_memory_insert": {"content": "Ada has a secret."},
+        "core_memory_append": {"label": "human", "content": "The secret is 42."},
+        "core_memory_replace": {"label": "human", "old": "42", "new": "43"},
+    }
+    tools = kit.tools(memory=memory)
+    assert "erased" not in await tools.call(first, said[first])
+    await kit.store.erase("ada", verify=True)
+    for name in ("archival_memory_insert", "core_memory_append"):
+        assert (await tools.call(name, said[name])).startswith("The memory was erased")
+    assert await tools.call("archival_memory_search", said["archival_memory_search"]) == (
+        "Nothing was found."
+    )
+    assert await kit.facts.list("ada") == []
+    assert await memory.read("ada") == {}
+    fresh = kit.tools(memory=memory)
+    for name, arguments in said.items():
+        assert "erased" not in await fresh.call(name, arguments)
+    assert await memory.read("ada") == {"human": "The secret is 43."}
+
+
 @pytest.mark.parametrize("name", [["x"], None, 5, b"x", {}])
 async def test_what_is_no_name_of_a_tool_is_said_to_the_model(kit: Kit, name: Any) -> None:
     tools = kit.tools()

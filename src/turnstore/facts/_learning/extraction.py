@@ -16,7 +16,7 @@ from turnstore.errors import ClosedError, ErasedError, LeaseError
 from turnstore.results import ConversationPage
 
 from .._storing.base import Base
-from .._storing.handles import home_in, place_in
+from .._storing.handles import check_store, home_in, place_in
 from .extracting import ExtractionError, Options, Session
 from .letters import DeadLetter, letter_named, letters
 from .operations import Operation, Undone, entries, entry_named, listed, undo
@@ -103,6 +103,10 @@ class BaseExtraction:
         model), `dropped` (the queue was full). And anywhere, `unnoted`: a failure that could not
         be noted in Redis."""
 
+    def _check_store(self, conversation: str) -> None:
+        """Refuse a conversation of another store; asked by a context."""
+        check_store(self._base, conversation)
+
     def _session(self, place: Place, *, waits: bool) -> Session:
         seconds = 2 * self._options.deadline if waits else 0
         return Session(self._base, place, self._options, timedelta(seconds=seconds), self.counts)
@@ -111,10 +115,7 @@ class BaseExtraction:
         place = place_in(conversation)
         if place.keys.owner is None:
             raise ValueError(_NO_OWNER)
-        ours = self._base.ground.owner_in(str(place.keys.owner).encode())
-        if ours.owner_keys != place.keys.owner:
-            msg = "the conversation is one of another store than these facts"
-            raise ValueError(msg)
+        check_store(self._base, str(place.keys))
         return place
 
     def _place_of_turn(self, turn: SavedTurn) -> Place:

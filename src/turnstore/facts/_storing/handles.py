@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from turnstore._place import Home, Place
 
-__all__ = ["base_in", "home_in", "place_in", "run_in"]
+__all__ = ["base_in", "check_store", "home_in", "place_in", "run_in", "shared_in"]
 
 # All of it is of the same house: the flows of these parts run where the store runs its own.
 
@@ -32,6 +32,33 @@ def base_in(facts: Any, *, asynchronous: bool) -> Base:
         msg = f"{ours} are needed here, not {other}"
         raise TypeError(msg)
     return base
+
+
+def shared_in(memory: Any) -> Base:
+    """Give what a working memory shares with the facts beside which it lies.
+
+    Raises:
+        TypeError: It is none.
+    """
+    base = getattr(memory, "_base", None)
+    if not isinstance(base, Base):
+        msg = f"a working memory is needed, not {type(memory).__name__}"
+        raise TypeError(msg)
+    return base
+
+
+def check_store(base: Base, conversation: str) -> None:
+    """Refuse a conversation of another store than the facts.
+
+    Raises:
+        ValueError: It is, by the names and the secrets of the two.
+    """
+    if not base.ground.holds(conversation):
+        msg = (
+            "the facts are those of another store than the conversation: name, prefix or secret "
+            "of the stores differ. Nothing was read or written"
+        )
+        raise ValueError(msg)
 
 
 def run_in(facts: Any) -> Callable[..., Any]:

@@ -21,6 +21,7 @@ from .._learning.times import Interval, period
 from .._learning.wording import dated, fact_line, shortened
 from .._model import NewFact
 from .._storing.adding import add_many
+from .._storing.commit import begin
 from . import turns as _turns
 from .blocks import Block, EditError, append_to, change, replace_in
 from .definitions import FEW_RESULTS, MOST_RESULTS, Definition, definitions
@@ -84,6 +85,7 @@ class Toolbox:
     ) -> None:
         self._base = base
         self._turn = turn
+        self._began = 0
         self._owner = owner
         self._owner_place = base.ground.owner(owner)
         self._place = place
@@ -108,12 +110,14 @@ class Toolbox:
             name = repr(name)[:80]  # names no tool, which is said to the model
         try:
             given = checked(self._named(name), arguments)
+            yield from self._begin()
             text = yield from self._tools[name](given)
         except (ToolError, EditError) as error:
             self.counts[name] += 1
             return Answer(f"Error: {error}.", failed=True)
-        except ErasedError:
+        except ErasedError as error:
             self.counts[name] += 1
+            log.warning("the memory tool %s changed nothing: %s", name, error)
             return Answer(_ERASED, failed=True)
         except Exception as error:  # noqa: BLE001 - the model goes on without a memory
             self.counts[name] += 1
@@ -121,16 +125,20 @@ class Toolbox:
             return Answer(_UNAVAILABLE, failed=True)
         return Answer(text, failed=False)
 
+    def _begin(self) -> Flow[None]:
+        """Begin with the first call, where there is no turn that has begun before."""
+        if self._turn is None and not self._began:
+            began = yield from begin(self._owner_place)
+            self._began = self._began or began.number  # of two first calls, one is the first
+
     def _since(self) -> int:
-        """Give the number with which the turn began; 0 where there is none.
+        """Give the number with which the turn, or the first call, began.
 
         Raises:
-            RuntimeError: It has not begun, or goes on without memory.
+            RuntimeError: The turn has not begun, or goes on without memory.
         """
-        if self._turn is None:
-            return 0
         turn: Any = self._turn
-        began: int = turn._began  # noqa: SLF001 - of the same house
+        began: int = self._began if turn is None else turn._began  # noqa: SLF001 - of the same house
         if not began:
             msg = "the turn of the tools has not begun, or goes on without memory"
             raise RuntimeError(msg)
