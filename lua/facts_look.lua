@@ -7,14 +7,16 @@ KEYS
   3  order       zset  the ids, which begin with the time
 
 ARGV
-  1  term  text*  what is looked for
+  1  few   int    up to so many facts, their ids are read
+  2  term  text*  what is looked for
 
-RETURNS {time_ms, spaces, facts, length, oldest, records, ...}
+RETURNS {time_ms, spaces, facts, length, oldest, ids, records, ...}
   time_ms  int    the clock, and not before the time of any fact, should it have been set back
   spaces   text   where the vectors of the owner lie; empty where there are none
   facts    int    facts in all
   length   int    terms in all
   oldest   text   the id of the oldest fact; empty where there is none
+  ids      text   a list of all of them, oldest first; empty where they are more than `few`
   records  bytes  for each term, of the facts that have it; empty where none has
 
 ERRORS
@@ -24,18 +26,22 @@ ERRORS
 local generation = KEYS[1]
 local postings = KEYS[2]
 local order = KEYS[3]
+local few = tonumber(ARGV[1])
+local first_of_term = 2
 
 local owner, refusal = read_generation(generation)
 if refusal then
   return redis.error_reply(refusal)
 end
 local head = redis.call("HMGET", postings, "#v", "#n", "#l")
+local facts = tonumber(head[2] or 0)
+local ids = facts <= few and redis.call("ZRANGE", order, 0, -1) or {}
 local answer = {
   math.floor(math.max(owner.number, owner.now_us) / 1000), head[1] or "",
-  tonumber(head[2] or 0), tonumber(head[3] or 0),
-  redis.call("ZRANGE", order, 0, 0)[1] or "",
+  facts, tonumber(head[3] or 0),
+  ids[1] or redis.call("ZRANGE", order, 0, 0)[1] or "", ids,
 }
-for _, term in ipairs(ARGV) do
-  table.insert(answer, redis.call("HGET", postings, term) or "")
+for at = first_of_term, #ARGV do
+  table.insert(answer, redis.call("HGET", postings, ARGV[at]) or "")
 end
 return answer

@@ -64,6 +64,7 @@ class Memory:
                 FIRST_MS + at,
                 conversation=str(turn.session),
                 vector=vector,
+                text=text,
                 observed_ms=int(turn.time.timestamp() * 1000),
                 asks=asks(text),
             )

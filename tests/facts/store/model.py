@@ -44,7 +44,7 @@ def search(
     cosines = {fact.id: _cosine(question, embed([fact.text])[0]) for fact in shown}
     words = _bm25(facts, asked.text)
     most = max(candidates, 2 * asked.top_k) + len(asked.exclude)
-    near = sorted(cosines, key=lambda id_: (-cosines[id_], id_))[:most]
+    near = sorted(cosines, key=lambda id_: (-round(cosines[id_], 6), id_))[:most]
     # An engine does not know what is excluded, and is asked for so many more instead.
     for fact in shown:
         if fact.id in asked.exclude or asked.exclude & set(fact.sources):
@@ -60,7 +60,7 @@ def search(
         for id_ in pool
         if asked.min_score is None or cosines[id_] >= asked.min_score
     }
-    order = sorted(scores, key=lambda id_: (-round(scores[id_], 9), id_))
+    order = sorted(scores, key=lambda id_: (-round(scores[id_], 6), id_))
     return [(id_, scores[id_]) for id_ in order[: asked.top_k]]
 
 

@@ -124,6 +124,37 @@ async def test_the_answer_is_that_of_plain_python(
         assert_alike(await found(facts, asked), wanted, 1e-6)
 
 
+@pytest.mark.one_setup
+@pytest.mark.parametrize("count", [30, 70])
+async def test_equals_at_the_edge_of_the_candidates_are_taken_by_their_ids(
+    new_facts: NewFacts, count: int
+) -> None:
+    """Of many that are as near as one another, each engine takes the oldest ones."""
+
+    def alike(texts: list[str]) -> list[list[float]]:
+        # Two groups, of which each fact has a vector of its own that is as near as the others.
+        return [_turned(int(text.split()[-1].strip("n?")), "far" in text) for text in texts]
+
+    facts = new_facts(**{**options(10), "embed": alike})
+    names = ["far" if n % 3 == 0 else "near" for n in range(count)]
+    added = await facts.add_many(
+        "ada", [NewFact(text=f"{one} n{n}") for n, one in enumerate(names)]
+    )
+    hits = await facts.search("ada", "? 0", top_k=5, min_score=None)
+    near = [one.id for one, name in zip(added, names, strict=True) if name == "near"]
+    assert [hit.fact.id for hit in hits] == near[:5]
+    hits = await facts.search("ada", "? 0", top_k=count, min_score=None)
+    assert [hit.fact.id for hit in hits] == near + sorted({one.id for one in added} - {*near})
+
+
+def _turned(number: int, is_far: bool) -> list[float]:  # noqa: FBT001 - of two groups
+    """Give vectors of which those of a group are as near as one another to that of number 0."""
+    vector = [1.0] + [0.0] * (DIMENSIONS - 1)
+    if number or is_far:
+        vector[1 + number % (DIMENSIONS - 1)] = 2.0 if is_far else 1.0
+    return vector
+
+
 HALF: dict[str, Any] = {
     "plain": Plain(dtype="float16"),
     "vectorset": VectorSet(dtype="int8", m=8, ef_construction=50),

@@ -138,7 +138,7 @@ async def test_options_of_a_search_alone_are_not(new_facts: NewFacts) -> None:
 
 async def test_an_index_that_is_gone_is_made_again(new_facts: NewFacts, server: Server) -> None:
     facts = new_facts()
-    await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(50)])
+    await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(150)])
     server.raw.execute_command("FT.DROPINDEX", index_of(facts))
     again = new_facts()
     hits = await again.search("ada", "Ada knows 7.", top_k=1, min_score=0.9)
@@ -149,7 +149,7 @@ async def test_an_index_that_is_still_built_hides_nothing(
     new_facts: NewFacts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     facts = new_facts(ranking=Ranking(near_duplicate=None))
-    await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(50)])
+    await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(150)])
 
     def nothing_yet(*_: object) -> Any:
         yield from ()
@@ -162,8 +162,8 @@ async def test_an_index_that_is_still_built_hides_nothing(
     monkeypatch.setattr(Search, "nearest", nothing_yet)
     monkeypatch.setattr(Search, "state", building)
     for times in (1, 2):
-        hits = await facts.search("ada", "nothing of these words 7", top_k=50, min_score=None)
-        assert len(hits) == 50
+        hits = await facts.search("ada", "nothing of these words 7", top_k=60, min_score=None)
+        assert len(hits) == 60
         assert facts.counts["indexing"] == times
     assert caplog.text.count("building its index") == 1
     assert not (await facts.health()).is_well
@@ -173,7 +173,7 @@ async def test_an_index_that_was_built_during_a_search_hides_nothing(
     new_facts: NewFacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = new_facts(ranking=Ranking(near_duplicate=None))
-    await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(50)])
+    await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(150)])
     whole, asked = Search.nearest, 0
 
     def half_built(*args: Any) -> Any:
@@ -183,8 +183,8 @@ async def test_an_index_that_was_built_during_a_search_hides_nothing(
         return dict(list(found.items())[:3]) if asked == 1 else found
 
     monkeypatch.setattr(Search, "nearest", half_built)
-    hits = await facts.search("ada", "nothing of these words 7", top_k=50, min_score=None)
-    assert (len(hits), asked) == (50, 2)
+    hits = await facts.search("ada", "nothing of these words 7", top_k=60, min_score=None)
+    assert (len(hits), asked) == (60, 2)
 
 
 async def test_a_document_that_was_not_indexed_is_noticed(
@@ -233,12 +233,16 @@ def facts_prefix(facts: AsyncFacts) -> str:
 SPACE = Space("search", "words:1", 2, "float32")
 
 
-def answered(*answers: Found) -> dict[str, Any]:
+def answered(*answers: Found | dict[str, Any]) -> dict[str, Any]:
     """Run a search on these answers of the server."""
 
     class Place:
         digest = "d" * 32
         keys = "facts"
+
+        @property
+        def ground(self) -> Place:
+            return self
 
         def index(self, token: str) -> bytes:
             return token.encode()
@@ -264,10 +268,12 @@ def found(count: int, total: int, *warnings: str, told: bool) -> Found:
 
 
 def test_a_server_that_was_too_slow_gives_no_part() -> None:
+    too_few = (found(1, 1, told=False), found(0, 2, told=False), found(1, 1, told=False))
     with pytest.raises(UnavailableError, match="Timeout limit"):
         answered(found(1, 1, "Timeout limit was reached", told=True))
     with pytest.raises(UnavailableError, match="fewer than there are"):
-        answered(found(1, 1, told=False), found(0, 2, told=False), found(1, 1, told=False))
+        answered(*too_few, {"indexing": 0})
+    assert answered(*too_few, {"indexing": 1}) == {}
     assert len(answered(found(1, 1, told=True))) == 1
     assert len(answered(found(1, 1, told=False), found(0, 1, told=False))) == 1
     indexed_meanwhile = (found(1, 1, told=False), found(0, 2, told=False), found(2, 2, told=False))

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
+from tests.facts.meaning.kit import embed
+from tests.facts.store.raw import place_of
+from tests.servers.facade import inner
 from turnstore.facts import NewFact
+from turnstore.facts._storing.record import stamp
+from turnstore.facts.engines._engine import Filter
 
 if TYPE_CHECKING:
     from tests.facts.store.conftest import NewFacts
@@ -41,6 +48,11 @@ HOSTILE = [
 ]
 
 
+async def run(facts: AsyncFacts, flow: Any) -> Any:
+    answer = inner(facts)._run(flow)
+    return await answer if asyncio.iscoroutine(answer) else answer
+
+
 async def test_hostile_ids_are_apart(new_facts: NewFacts) -> None:
     facts = new_facts()
     assert len(set(HOSTILE)) == len(HOSTILE)
@@ -68,6 +80,26 @@ async def test_hostile_ids_are_apart(new_facts: NewFacts) -> None:
             assert (await facts.erase(owner)).parts == {"facts": 1}
     for number, owner in enumerate(HOSTILE):
         assert len(await facts.list(owner)) == (number + 1) % 2
+
+
+async def test_an_engine_that_is_asked_for_all_finds_the_owners_own(new_facts: NewFacts) -> None:
+    """A search of few facts needs no index; so this asks the engine itself."""
+    facts = new_facts()
+    own: dict[str, set[str]] = {}
+    for owner in HOSTILE:
+        new = [NewFact(text=f"The secret {n}.", conversation="c") for n in range(3)]
+        own[owner] = {one.id for one in await facts.add_many(owner, new)}
+    base = inner(facts)._base
+    backend = base._backend
+    vector = np.array(embed(["The secret"])[0], dtype=np.float32)
+    vector /= np.linalg.norm(vector)
+    later = stamp(datetime.now(UTC) + timedelta(hours=1))
+    for owner in HOSTILE:
+        place = place_of(facts, owner)
+        for conversation in ("", place.conversation("c")):
+            wanted = Filter(later, conversation=conversation)
+            flow = backend.engine.nearest(place, backend.space, vector, 50, wanted, 60)
+            assert set(await run(facts, flow)) == own[owner], owner
 
 
 @pytest.mark.parametrize("owner", [None, "", b"ada", 5, ["ada"], {"ada"}, "\ud800", object()])

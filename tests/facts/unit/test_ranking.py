@@ -44,17 +44,35 @@ def test_a_least_similarity_holds_for_what_was_found_by_words_too() -> None:
     assert order([pool[0], pool[1]._replace(least=0.6)], Ranking()) == "ba"
 
 
+X, NEAR_X, Z = np.array([1.0, 0.0]), np.array([0.99, 0.1]), np.array([0.0, 3.0], np.float32)
+
+
 def test_of_near_duplicates_the_best_stays() -> None:
-    x, y = np.array([1.0, 0.0]), np.array([0.99, 0.1])
-    z = np.array([0.0, 3.0], np.float32)
     pool = [
-        candidate("a", 0.6, vector=x),
-        candidate("b", 0.7, vector=y),
-        candidate("c", 0.5, vector=z),
+        candidate("a", 0.6, vector=X, text="Ada's knee hurts!"),
+        candidate("b", 0.7, vector=NEAR_X, text="Ada's knee hurts"),
+        candidate("c", 0.5, vector=Z, text="Ada's knee hurts"),
         candidate("d", 0.4),
     ]
     assert order(pool, Ranking()) == "bcd"
     assert order(pool, Ranking(near_duplicate=None)) == "bacd"
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        ("Ada's left knee hurts.", "Ada's right knee hurts."),
+        ("Ada has 2 cats.", "Ada has 3 cats."),
+        ("Ada bought the car.", "Ada sold the car."),
+        ("Ada likes tea more than coffee.", "Ada likes coffee more than tea."),
+        ("Ada eats meat.", "Ada does not eat meat."),
+    ],
+)
+def test_what_differs_in_a_word_is_no_duplicate_however_near(one: str, other: str) -> None:
+    pool = [candidate("a", 0.7, vector=X, text=one), candidate("b", 0.6, vector=X, text=other)]
+    assert order(pool, Ranking()) == "ab"
+    same = [pool[0], pool[1]._replace(text=one)]
+    assert order(same, Ranking()) == "a"
 
 
 def test_neighbours_lend_a_part_of_their_score() -> None:

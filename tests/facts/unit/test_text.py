@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._scoring.text import bm25, bm25_packed, norm, pack, terms, unpack
+from turnstore.facts._scoring.text import Lexical, bm25, norm, pack, terms, unpack
 
 IDS = st.text("abcXYZ019", min_size=12, max_size=12)
 
@@ -138,11 +138,18 @@ def test_packed_postings_give_the_same_scores_best_first(
     packed = {term: b"".join(pack(*one) for one in found) for term, found in postings.items()}
     read = {term: unpack(found) for term, found in packed.items()}
     slow = bm25(Counter(words), read, 20, 200)
-    fast = bm25_packed(Counter(words), packed, 20, 200)
+    found = Lexical(Counter(words), packed, 20, 200)
+    best = found.best(1_000)
+    fast = dict(zip(best, found.scores(best), strict=True))
     assert fast == pytest.approx(slow)
-    assert list(fast) == sorted(fast, key=lambda id_: (-fast[id_], id_))
+    assert len(found) == len(slow)
+    assert best == sorted(fast, key=lambda id_: (-fast[id_], id_))
+    for count in (1, 2, 5):
+        assert found.best(count) == best[:count]
+    others = [id_ for one in postings.values() for id_, _, _ in one]
+    assert found.scores(others) == [fast.get(id_, 0.0) for id_ in others]
 
 
 def test_packed_postings_that_are_cut_off_are_refused() -> None:
     with pytest.raises(ValueError, match="multiple of element size"):
-        bm25_packed(Counter(["tea"]), {"tea": b"x" * 16}, 1, 1)
+        Lexical(Counter(["tea"]), {"tea": b"x" * 16}, 1, 1)

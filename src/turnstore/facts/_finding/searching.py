@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
@@ -14,19 +15,21 @@ from turnstore.errors import ServerError
 
 from .._model import Fact, FactPage, Hit
 from .._owner import OwnerPlace, began_ms, is_id, script_call
-from .._scoring.ranking import Candidate, Ranking, neighbours_wanted, rank
-from .._scoring.text import asks, bm25_packed, terms
-from .._storing.reading import Row, all_ids, page, read_records, read_rows
-from .._storing.record import Record, moment, stamp
+from .._scoring.ranking import DIGITS, Candidate, Ranking, neighbours_wanted, rank
+from .._scoring.text import Lexical, asks, terms
+from .._storing.heads import Head
+from .._storing.reading import Seen, all_ids, page, read_records, read_seen
+from .._storing.record import NOTHING, Record, decode, stamp
 from ..engines._engine import Filter
 
 if TYPE_CHECKING:
-    from .._embedding import Vector
+    from .._embedding import Vector, Vectors
     from .._storing.base import Backend, Base
 
 __all__ = ["Question", "get", "list_facts", "read_records", "search", "search_in"]
 
-_READ_AT_ONCE = 200
+_READ_AT_ONCE = 2000
+_LISTED_AT_ONCE = 200
 
 
 class Question(NamedTuple):
@@ -63,12 +66,13 @@ class _Looked(NamedTuple):
     facts: int
     length: int
     since_ms: int
+    ids: list[str]
     records: list[bytes]
 
 
 class _Found(NamedTuple):
-    row: Row
-    vector: Vector | None
+    seen: Seen
+    packed: bytes
 
 
 def search(base: Base, owner: str, question: Question) -> Flow[list[Hit]]:
@@ -94,12 +98,15 @@ def search_in(
         is_use: Whether it is noted that they were found.
     """
     digest = place.conversation(question.conversation)
+    rules = ranking or base.settings.ranking
     yield from base.prepare()
     counted = terms(question.text)
+    # Those that are left out must not take the place of others.
+    most = rules.reach(question.top_k) + len(question.exclude) + len(question.passed)
     looked: _Looked = yield script_call(
         "facts_look",
         place,
-        {},
+        {"few": most},
         _read_looked,
         writes=False,
         more=[term.encode("utf-8", "surrogatepass") for term in counted],
@@ -109,15 +116,8 @@ def search_in(
         return []
     backend = yield from base.backend_of(looked.spaces)
     (vector,) = yield from base.embed(backend, [question.text])
-    lexical = bm25_packed(
-        counted,
-        dict(zip(counted, looked.records, strict=True)),
-        looked.facts,
-        looked.length,
-    )
-    rules = ranking or base.settings.ranking
-    finder = _Finder(base, place, backend, question, digest, rules, vector, lexical, looked)
-    hits = yield from finder.hits()
+    finder = _Finder(base, place, backend, question, digest, rules, vector, looked, most)
+    hits = yield from finder.hits(counted)
     if is_use:
         yield from _touch(base, place, [hit.fact.id for hit in hits], looked.now_ms)
     return hits
@@ -135,8 +135,8 @@ class _Finder:
         digest: str,
         ranking: Ranking,
         vector: Vector,
-        lexical: dict[str, float],
         looked: _Looked,
+        most: int,
     ) -> None:
         self._base = base
         self._place = place
@@ -144,43 +144,56 @@ class _Finder:
         self._question = question
         self._ranking = ranking
         self._vector = vector
-        self._lexical = lexical
         self._looked = looked
-        self._as_of = question.as_of or moment(looked.now_ms)
+        self._most = most
+        self._as_of_ms = stamp(question.as_of) if question.as_of else looked.now_ms
+        known_at = question.known_at
+        self._known_at_ms = None if known_at is None else stamp(known_at)
         self._digest = digest
-        # Those that are left out must not take the place of others.
-        self._most = ranking.reach(question.top_k) + len(question.exclude) + len(question.passed)
-        self._looks_around = bool(ranking.neighbours or ranking.answers)
+        self._passed = {(place.conversation(one), turn) for one, turn in question.passed}
+        self._takes_all = not (question.kinds or digest or question.exclude or question.passed)
 
-    def hits(self) -> Flow[list[Hit]]:
+    def hits(self, counted: Counter[str]) -> Flow[list[Hit]]:
         """Read the candidates, and put them in order."""
+        looked, question, ranking = self._looked, self._question, self._ranking
+        records = dict(zip(counted, looked.records, strict=True))
+        lexical = Lexical(counted, records, looked.facts, looked.length)
         near = yield from self._near()
-        found = yield from self._candidates(near)
-        question, now_ms = self._question, self._looked.now_ms
-        pool = self._pool(found)
-        wanted = neighbours_wanted(pool, self._ranking, now_ms, question.top_k, question.text)
+        found = yield from self._candidates(near, lexical)
+        pool = self._pool(found, lexical)
+        asked = (ranking, looked.now_ms, question.top_k, question.text)
+        wanted = neighbours_wanted(pool, *asked)
         if wanted:
             more = yield from self._read(wanted, {})
-            pool += self._pool(more)
+            pool += self._pool(more, lexical)
             found.update(more)
-        ranked = rank(pool, self._ranking, now_ms, question.top_k, query=question.text)
+        ranked = rank(pool, *asked)
         return [
-            Hit(found[one.id].row.record.fact, one.score, one.cosine, one.lexical) for one in ranked
+            Hit(
+                decode(one.id, found[one.id].seen.head.raw).fact,
+                one.score,
+                one.cosine,
+                one.lexical,
+            )
+            for one in ranked
         ]
 
-    def _near(self) -> Flow[dict[str, Vector | None]]:
+    def _near(self) -> Flow[dict[str, bytes]]:
+        """Find the nearest facts, with what came along of their vectors."""
         engine, space = self._backend.engine, self._backend.space
-        known_at, facts = self._question.known_at, self._looked.facts
+        looked, facts = self._looked, self._looked.facts
+        if looked.ids:  # they are so few that all of them are candidates: no index is needed
+            return dict.fromkeys(looked.ids, b"")
         wanted = Filter(
-            stamp(self._as_of),
-            None if known_at is None else stamp(known_at),
+            self._as_of_ms,
+            self._known_at_ms,
             self._question.kinds,
             self._digest,
-            self._looked.since_ms,
+            looked.since_ms,
         )
         looked_for = (self._place, space, self._vector, self._most, wanted, facts)
         near = yield from engine.nearest(*looked_for)
-        if len(near) >= min(self._most, facts):
+        if len(near) >= self._most:
             return near
         # Fewer than there may be: because the others may not be shown, or as the server has not
         # indexed all of them yet, after a restart. Then all of them are looked at here.
@@ -191,93 +204,112 @@ class _Finder:
         self._base.warn_once(
             "indexing", "the server is building its index; facts are compared without it till then"
         )
-        return {**dict.fromkeys((yield from all_ids(self._place, "search"))), **near}
+        return {**dict.fromkeys((yield from all_ids(self._place, "search")), b""), **near}
 
-    def _candidates(self, near: dict[str, Vector | None]) -> Flow[dict[str, _Found]]:
+    def _candidates(self, near: dict[str, bytes], lexical: Lexical) -> Flow[dict[str, _Found]]:
         """Read the facts that are near, and the best by their words, of those that are shown."""
-        lexical = self._lexical
-        order = list(lexical)  # the best come first
+        most = self._most
         found: dict[str, _Found] = {}
         by_words: list[str] = []
         unread = dict.fromkeys(near)  # they are read with the first ones
-        for start in range(0, max(len(order), 1), self._most):
-            part = order[start : start + self._most]
+        start = 0
+        while True:
+            part = lexical.best(start + most)[start:]
             unread.update((one, None) for one in part if start == 0 or one not in near)
             found.update((yield from self._read(list(unread), near)))
             unread = {}
             by_words += [one for one in part if one in found]
-            if len(by_words) >= self._most:
+            start += most
+            if len(by_words) >= most or start >= len(lexical):
                 break
-        return {
-            one: found[one]
-            for one in dict.fromkeys((*near, *by_words[: self._most]))
-            if one in found
-        }
+        nearest = self._nearest([one for one in near if one in found], found)
+        return {one: found[one] for one in dict.fromkeys((*nearest, *by_words[:most]))}
 
-    def _read(self, ids: Sequence[str], near: dict[str, Vector | None]) -> Flow[dict[str, _Found]]:
+    def _nearest(self, ids: list[str], found: dict[str, _Found]) -> list[str]:
+        """Take the nearest ones, where an engine has found more; of equals, the oldest."""
+        if len(ids) <= self._most:
+            return ids
+        cosines = _cosines(self._vectors([found[one].packed for one in ids]), self._vector)
+        order = sorted(range(len(ids)), key=lambda at: (-round(cosines[at], DIGITS), ids[at]))
+        return [ids[at] for at in order[: self._most]]
+
+    def _read(self, ids: Sequence[str], near: dict[str, bytes]) -> Flow[dict[str, _Found]]:
         """Read facts with their vectors, and give those that may be shown."""
         found: dict[str, _Found] = {}
-        for start in range(0, len(ids), 2 * self._most):
-            part = ids[start : start + 2 * self._most]
+        ranking = self._ranking
+        for start in range(0, len(ids), _READ_AT_ONCE):
+            part = ids[start : start + _READ_AT_ONCE]
             # Only the first ones are asked for their vectors: those that did not come along.
-            lacking = [one for one in part if near.get(one) is None]
-            rows = yield from read_rows(
+            lacking = [one for one in part if not near.get(one)]
+            seen = yield from read_seen(
                 self._place,
-                [*lacking, *(one for one in part if near.get(one) is not None)],
-                operation="search",
+                [*lacking, *(one for one in part if near.get(one))],
                 token=self._backend.space.token,
                 vectors=len(lacking),
-                around=self._looks_around,
+                used=ranking.decay is not None,
+                around=bool(ranking.neighbours or ranking.answers),
             )
             found.update(
-                (id_, _Found(row, self._unpacked(row, near.get(id_))))
-                for id_, row in rows.items()
-                if self._is_shown(row.record)
+                (id_, _Found(one, one.packed or near.get(id_, b"")))
+                for id_, one in seen.items()
+                if self._is_shown(id_, one.head)
             )
         return found
 
-    def _unpacked(self, row: Row, vector: Vector | None) -> Vector | None:
-        if vector is None and row.packed:
-            return self._backend.engine.unpack(row.packed, self._backend.space)
-        return vector
-
-    def _is_shown(self, record: Record) -> bool:
+    def _is_shown(self, id_: str, head: Head) -> bool:
         """Say whether a fact may be found: the one rule, whatever an engine has let through."""
-        fact, question = record.fact, self._question
-        return (
-            fact.is_valid(self._as_of, question.known_at)
-            and (question.kinds is None or fact.kind in question.kinds)
-            and (not self._digest or record.digest == self._digest)
-            and fact.id not in question.exclude
-            and question.exclude.isdisjoint(fact.sources)
-            and not any((fact.conversation, one) in question.passed for one in fact.sources)
+        question = self._question
+        return head.is_valid(self._as_of_ms, self._known_at_ms) and (
+            self._takes_all
+            or (
+                (question.kinds is None or head.kind in question.kinds)
+                and (not self._digest or head.digest == self._digest)
+                and id_ not in question.exclude
+                and question.exclude.isdisjoint(head.sources)
+                and not any((head.digest, one) in self._passed for one in head.sources)
+            )
         )
 
-    def _pool(self, found: dict[str, _Found]) -> list[Candidate]:
+    def _pool(self, found: dict[str, _Found], lexical: Lexical) -> list[Candidate]:
         """Give the candidates; similarities are computed here, for all engines alike."""
-        cosines = _cosines([vector for _, vector in found.values()], self._vector)
-        pool: list[Candidate] = []
-        for (id_, (row, vector)), cosine in zip(found.items(), cosines, strict=True):
-            fact = row.record.fact
-            pool.append(
-                Candidate(
-                    id=id_,
-                    cosine=cosine,
-                    lexical=self._lexical.get(id_, 0.0),
-                    created_ms=stamp(fact.created),
-                    used_ms=row.used_ms,
-                    pinned=fact.pinned,
-                    conversation=fact.conversation,
-                    vector=vector,
-                    observed_ms=stamp(fact.observed),
-                    from_ms=stamp(fact.valid_from),
-                    asks=asks(fact.text),
-                    before=row.before,
-                    after=row.after,
-                    least=self._least(fact.kind),
-                )
+        ids = list(found)
+        vectors = self._vectors([one.packed for one in found.values()])
+        cosines = _cosines(vectors, self._vector)
+        scores = lexical.scores(ids)
+        return [
+            Candidate(
+                id_,
+                cosine,
+                score,
+                head.created,
+                seen.used_ms,
+                head.pinned,
+                head.digest if head.digest != NOTHING else "",
+                vector if packed else None,
+                head.text,
+                head.observed,
+                head.start,
+                asks(head.text),
+                seen.before,
+                seen.after,
+                self._least(head.kind),
             )
-        return pool
+            for (id_, (seen, packed)), vector, cosine, score in zip(
+                found.items(), vectors, cosines, scores, strict=True
+            )
+            for head in (seen.head,)
+        ]
+
+    def _vectors(self, packed: Sequence[bytes]) -> Vectors:
+        """Read vectors, one in each row; zeros for those that are not there."""
+        backend = self._backend
+        known = [at for at, one in enumerate(packed) if one]
+        if len(known) == len(packed):
+            return backend.engine.unpack_all(packed, backend.space)
+        vectors = np.zeros((len(packed), backend.space.dimensions), dtype=np.float32)
+        if known:
+            vectors[known] = backend.engine.unpack_all([packed[at] for at in known], backend.space)
+        return vectors
 
     def _least(self, kind: str) -> float | None:
         """Give the least similarity of a kind, where the engine answers similarities."""
@@ -311,7 +343,7 @@ def list_facts(  # noqa: PLR0913, PLR0917 - what can be asked for
     place = base.ground.owner(owner)
     digest = place.conversation(conversation)
     facts: list[Fact] = []
-    asked = max(limit + 1, _READ_AT_ONCE if kinds or digest else 0)
+    asked = max(limit + 1, _LISTED_AT_ONCE if kinds or digest else 0)
     while True:
         records = yield from page(place, asked, before)
         facts += _listed(records, kinds, digest, include_closed=include_closed)
@@ -350,22 +382,28 @@ def _touch(base: Base, place: OwnerPlace, ids: Sequence[str], now_ms: int) -> Fl
         base.warn_once("touch", "which facts were found could not be noted: %s", error)
 
 
-def _cosines(vectors: Sequence[Vector | None], query: Vector) -> list[float]:
-    """Compute the similarities of vectors with one; 0 for those that are not there."""
-    known = [at for at, vector in enumerate(vectors) if vector is not None]
-    cosines = [0.0] * len(vectors)
-    if known:
-        matrix = np.array([vectors[at] for at in known], dtype=np.float64)
-        wide = np.asarray(query, dtype=np.float64)
-        lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(wide)
-        # Row by row: what is computed for one vector must not depend on the others.
-        for at, cosine in zip(known, np.einsum("ij,j->i", matrix, wide) / lengths, strict=True):
-            cosines[at] = float(cosine)
+def _cosines(vectors: Vectors, query: Vector) -> list[float]:
+    """Compute the similarities of vectors with one; 0 for those that are zero."""
+    matrix = vectors.astype(np.float64)
+    wide = query.astype(np.float64)
+    lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(wide)
+    # Row by row: what is computed for one vector must not depend on the others.
+    cosines: list[float] = (
+        np.einsum("ij,j->i", matrix, wide) / (lengths + (lengths == 0))
+    ).tolist()
     return cosines
 
 
 def _read_looked(reply: list[Any]) -> _Looked:
-    now_ms, spaces, facts, length, oldest, *records = reply
+    now_ms, spaces, facts, length, oldest, ids, *records = reply
     first = oldest.decode()
     since_ms = began_ms(first) if is_id(first) else 0
-    return _Looked(now_ms, tuple(spaces.decode().split()), facts, length, since_ms, records)
+    return _Looked(
+        now_ms,
+        tuple(spaces.decode().split()),
+        facts,
+        length,
+        since_ms,
+        [one.decode() for one in ids],
+        records,
+    )

@@ -1,17 +1,12 @@
 """Rules that no model decides: what is a duplicate, and what may take whose place.
 
-Vectors alone cannot tell. With the usual small embedder "Ada's left knee hurts" and "Ada's right
-knee hurts" have a cosine of 0.98, "2 cats" and "3 cats" 0.97, "bought" and "sold" 0.96, and
-"tea more than coffee" turned round 1.00; "lives" and "resides" have 0.94. So a text counts as a
-duplicate of another only where they are near and have the same words in the same order, but for
-what says nothing: numbers, dates, negations and names are then the same too. Everything else
-stays, and is told apart or together by the model that sees both.
+A text counts as a duplicate of another only where they are near, and one is a repetition of the
+other. Everything else stays, and is told apart or together by the model that sees both.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
+from .._scoring.repetition import is_repetition
 
 __all__ = ["NEAR", "is_repetition", "may_replace"]
 
@@ -20,70 +15,8 @@ NEAR = 0.9
 
 _RELATED = 0.5  # the cosine from which on a fact may take the place of one of another slot
 
-# Numbers with their signs and separators, words with their apostrophes, and signs that mean
-# something; the rest is punctuation.
-_TOKEN = re.compile(r"[-+]?\d+(?:[.,:/-]\d+)*|[^\W\d_]+(?:['-][^\W\d_]+)*|[%$€£¥°<>=+&@#/]|\d")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_NOT = re.compile(r"\b(\w+?)n't\b")
-_WHOLE = {"ca": "can", "Ca": "Can", "wo": "will", "Wo": "Will", "sha": "shall", "Sha": "Shall"}
-_NUMBERS = {
-    word: str(number)
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
-    )
-}
-_SAYS_NOTHING = frozenset(("the", "now", "currently", "presently"))
-_GOES_ON = frozenset(("am", "is", "are"))
-
-
-def is_repetition(one: str, other: str) -> bool:
-    """Tell whether two texts say the same, word for word.
-
-    Letter case does not count in the first word, nor do punctuation, "the", "now", how a
-    number is written, "is living" for "lives" and "doesn't" for "does not". Everything
-    else does: numbers, dates, negations, names, and the order of all of it.
-    """
-    pair = _words(one), _words(other)
-    return bool(pair[0]) and len(pair[0]) == len(pair[1]) and all(map(_agree, *pair))
-
 
 def may_replace(old_slot: str, new_slot: str, cosine: float) -> bool:
     """Tell whether a fact may take the place of another: of the same slot, or near to it."""
     same = bool(old_slot) and old_slot.casefold() == new_slot.casefold()
     return same or cosine >= _RELATED
-
-
-def _words(text: str) -> list[tuple[str, str]]:
-    """Give the words of a text, each with the one that it stands for in a duration."""
-    plain = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
-    plain = _NOT.sub(lambda found: f"{_WHOLE.get(found[1], found[1])} not", plain)
-    words: list[tuple[str, str]] = []
-    aside = ""
-    for token in _TOKEN.findall(_THOUSANDS.sub("", plain)):
-        low = token.casefold()
-        if low in _SAYS_NOTHING:
-            continue
-        if aside and low.endswith("ing") and token == low:
-            words.append((low, _stem(low[: -len("ing")])))
-        else:
-            words += [(aside, "")] if aside else []
-            words.append((_NUMBERS.get(low) or (token if words or aside else low), ""))
-        aside = low if low in _GOES_ON and words else ""
-        if aside:
-            del words[-1]
-    return [*words, (aside, "")] if aside else words
-
-
-def _agree(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    if one[1] and other[1]:
-        return one[1] == other[1]
-    if one[1] or other[1]:
-        stem, word = (one[1], other[0]) if one[1] else (other[1], one[0])
-        return _stem(word.removesuffix("s")) == stem
-    return one[0] == other[0]
-
-
-def _stem(verb: str) -> str:
-    """Cut a verb down to what "live", "liv-ing" and "run-ning" share with one another."""
-    verb = verb.removesuffix("e")
-    return verb[:-1] if len(verb) > 3 and verb[-1] == verb[-2] else verb  # noqa: PLR2004 - "see"

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .dates import named
+from .repetition import is_repetition
 
-__all__ = ["Candidate", "Decay", "Ranked", "Ranking", "neighbours_wanted", "rank"]
+__all__ = ["DIGITS", "Candidate", "Decay", "Ranked", "Ranking", "neighbours_wanted", "rank"]
 
 Vector = npt.NDArray[Any]
 
-_DIGITS = 9  # of a score: engines compute the same to about seven
+DIGITS = 6
+"""Of a score that count: engines keep vectors, and so compute the same, to about seven."""
+
 _BY_USE, _BY_AGE = 0.6, 0.4
 _SITTING_MS = 6 * 3600 * 1000
 _LOOKED_AROUND = 20
@@ -90,8 +92,8 @@ class Ranking:
         answers: What it gains of the one before it, where that one asks something.
         questions: What it loses of its own where it asks something itself.
         decay: Lets facts fade with time; None does not.
-        near_duplicate: Of facts that are at least so similar to one another, only the
-            best is kept; None keeps all.
+        near_duplicate: Of facts that are at least so similar to one another, and have the same
+            words in the same order, only the best is kept; None keeps all.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -140,6 +142,7 @@ class Candidate(NamedTuple):
         pinned: Whether it does not fade.
         conversation: Where it comes from; empty where from none.
         vector: Its vector, to find near-duplicates; None takes it for unlike all others.
+        text: What it says, likewise.
         observed_ms: When it was heard; None is when it was stored.
         from_ms: Since when it is true; None is when it was heard.
         asks: Whether it ends with a question.
@@ -157,6 +160,7 @@ class Candidate(NamedTuple):
     pinned: bool = False
     conversation: str = ""
     vector: Vector | None = None
+    text: str = ""
     observed_ms: int | None = None
     from_ms: int | None = None
     asks: bool = False
@@ -192,7 +196,6 @@ def rank(
     ranking: Ranking,
     now_ms: int,
     top_k: int,
-    *,
     query: str = "",
 ) -> list[Ranked]:
     """Put candidates in order: the best first, at most `top_k`.
@@ -208,18 +211,16 @@ def rank(
     own = _own(pool, ranking, now_ms, query)
     final = _in_context(pool, own, ranking)
     best = _best_lexical(pool)
-    scored = [
-        (
-            -round(final[id_], _DIGITS),
-            id_,
-            Ranked(id_, final[id_], one.cosine, one.lexical / best),
-            one,
-        )
+    scored = sorted(
+        (-round(final[id_], DIGITS), id_)
         for id_, one in pool.items()
         if one.least is None or one.cosine >= one.least
+    )
+    ordered = (pool[id_] for _, id_ in scored)
+    return [
+        Ranked(one.id, final[one.id], one.cosine, one.lexical / best)
+        for one in _distinct(ordered, ranking.near_duplicate, top_k)
     ]
-    scored.sort(key=lambda entry: entry[:2])
-    return _distinct(scored, ranking.near_duplicate, top_k)
 
 
 def neighbours_wanted(
@@ -233,9 +234,9 @@ def neighbours_wanted(
         return []
     pool = {one.id: one for one in candidates}
     own = _own(pool, ranking, now_ms, query)
-    best = sorted(pool, key=lambda id_: (-round(own[id_], _DIGITS), id_))
+    best = sorted((-round(score, DIGITS), id_) for id_, score in own.items())
     wanted: dict[str, None] = {}
-    for id_ in best[: max(top_k, _LOOKED_AROUND)]:
+    for _, id_ in best[: max(top_k, _LOOKED_AROUND)]:
         one = pool[id_]
         if one.conversation:
             wanted.update(dict.fromkeys((one.before, one.after)))
@@ -272,35 +273,29 @@ def _in_context(
         tops[sitting] = max(tops.get(sitting, -1.0), own[id_])
     final: dict[str, float] = {}
     for id_, one in pool.items():
-        sitting = sittings[id_]
+        alone, sitting = own[id_], sittings[id_]
         before = own[one.before] if sittings.get(one.before) == sitting else 0.0
         after = own[one.after] if sittings.get(one.after) == sitting else 0.0
-        score = own[id_] + ranking.sitting * tops[sitting]
+        score = alone + ranking.sitting * tops[sitting]
         score += ranking.neighbours * max(before, after, 0.0)
         if before > 0 and pool[one.before].asks:
             score += ranking.answers * before
         if one.asks:
-            score -= ranking.questions * max(own[id_], 0.0)
+            score -= ranking.questions * max(alone, 0.0)
         final[id_] = score / (1 + ranking.sitting)  # alone in its sitting, it is as it was
     return final
 
 
 def _sittings(candidates: Iterable[Candidate]) -> dict[str, int]:
     """Number the sittings, and say which one each candidate is of."""
-    ordered = sorted(candidates, key=lambda one: (one.conversation, one.heard_ms))
+    ordered = sorted((one.conversation, one.heard_ms, one.id) for one in candidates)
     sittings: dict[str, int] = {}
-    number = 0
-    for last, one in pairwise([None, *ordered]):
-        if one is None:
-            continue
-        same = (
-            last is not None
-            and one.conversation
-            and one.conversation == last.conversation
-            and one.heard_ms - last.heard_ms <= _SITTING_MS
-        )
-        number += not same
-        sittings[one.id] = number
+    number, last, last_ms = 0, "", 0
+    for conversation, heard_ms, id_ in ordered:
+        if not conversation or conversation != last or heard_ms - last_ms > _SITTING_MS:
+            number += 1
+        last, last_ms = conversation, heard_ms
+        sittings[id_] = number
     return sittings
 
 
@@ -308,21 +303,22 @@ def _best_lexical(pool: Mapping[str, Candidate]) -> float:
     return max((one.lexical for one in pool.values()), default=0.0) or 1.0
 
 
-def _distinct(
-    scored: Sequence[tuple[float, str, Ranked, Candidate]], most: float | None, top_k: int
-) -> list[Ranked]:
+def _distinct(ordered: Iterable[Candidate], most: float | None, top_k: int) -> list[Candidate]:
     """Take the first ones, and none that says what one before it says."""
-    kept: list[Ranked] = []
-    vectors: list[Vector] = []
-    for _, _, ranked, one in scored:
+    kept: list[Candidate] = []
+    said: list[tuple[Vector, str]] = []
+    for one in ordered:
         if len(kept) >= top_k:
             break
         if most is not None and one.vector is not None:
             unit = _unit(one.vector)
-            if any(float(unit @ other) >= most for other in vectors):
+            if any(
+                float(unit @ other) >= most and is_repetition(one.text, text)
+                for other, text in said
+            ):
                 continue
-            vectors.append(unit)
-        kept.append(ranked)
+            said.append((unit, one.text))
+        kept.append(one)
     return kept
 
 

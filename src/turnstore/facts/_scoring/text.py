@@ -7,7 +7,7 @@ import re
 import struct
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .stemming import stem
 
-__all__ = ["ID_BYTES", "asks", "bm25", "bm25_packed", "norm", "pack", "terms", "unpack"]
+__all__ = ["ID_BYTES", "Lexical", "asks", "bm25", "norm", "pack", "terms", "unpack"]
 
 ID_BYTES = 12
 _RECORD = struct.Struct(f">{ID_BYTES}sBH")  # id, frequency, length in terms
@@ -126,32 +126,75 @@ def bm25(
     return scores
 
 
-def bm25_packed(
-    query: Counter[str], records: Mapping[str, bytes], documents: int, total_length: int
-) -> dict[str, float]:
-    """Score like `bm25`, out of packed postings, many at a time; the best come first.
+class Lexical:
+    """The texts that have terms of a question, out of packed postings, scored as by `bm25`.
+
+    Args:
+        query: The terms of the question.
+        records: The postings of each of its terms, where there are any.
+        documents: How many texts there are in all.
+        total_length: How many terms they have in all.
 
     Raises:
         ValueError: Postings do not end at the end of a record.
     """
-    average = max(total_length / max(documents, 1), 1.0)
-    ids: list[npt.NDArray[np.bytes_]] = []
-    scores: list[npt.NDArray[np.float64]] = []
-    for term in sorted(query):
-        found = np.frombuffer(records.get(term, b""), dtype=_LAYOUT)
-        if len(found):
-            rarity = math.log1p((max(documents - len(found), 0) + 0.5) / (len(found) + 0.5))
-            tf = found["tf"].astype(np.float64)
-            length = found["length"].astype(np.float64)
-            weight = rarity * query[term] * (_K1 + 1)
-            ids.append(found["id"])
-            scores.append(weight * tf / (tf + _K1 * (1 - _B + _B * length / average)))
-    if not ids:
-        return {}
-    names, places = np.unique(np.concatenate(ids), return_inverse=True)
-    sums = np.bincount(places.ravel(), np.concatenate(scores))
-    order = np.argsort(-sums, kind="stable")  # of equals, the smaller id: `names` are sorted
-    return dict(zip(names[order].astype(str).tolist(), sums[order].tolist(), strict=True))
+
+    __slots__ = ("_ids", "_sums")
+
+    def __init__(
+        self, query: Counter[str], records: Mapping[str, bytes], documents: int, total_length: int
+    ) -> None:
+        average = max(total_length / max(documents, 1), 1.0)
+        ids: list[npt.NDArray[np.bytes_]] = [np.empty(0, _LAYOUT["id"])]
+        scores: list[npt.NDArray[np.float64]] = [np.empty(0)]
+        for term in sorted(query):  # sums of floats depend on their order
+            found = np.frombuffer(records.get(term, b""), dtype=_LAYOUT)
+            if len(found):
+                rarity = math.log1p((max(documents - len(found), 0) + 0.5) / (len(found) + 0.5))
+                tf = found["tf"].astype(np.float64)
+                length = found["length"].astype(np.float64)
+                weight = rarity * query[term] * (_K1 + 1)
+                ids.append(found["id"])
+                scores.append(weight * tf / (tf + _K1 * (1 - _B + _B * length / average)))
+        self._ids, self._sums = _summed(np.concatenate(ids), np.concatenate(scores))
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def best(self, count: int) -> list[str]:
+        """Give the ids of the best texts, best first; of equals, the smaller one first."""
+        sums = self._sums
+        near = np.arange(len(sums))
+        if len(sums) > count:
+            # With all that are as good as the last one, so that ids decide about them.
+            near = np.flatnonzero(sums >= np.partition(sums, len(sums) - count)[-count])
+        order = near[np.argsort(-sums[near], kind="stable")]  # they are sorted by their ids
+        found: list[str] = self._ids[order[:count]].astype(str).tolist()
+        return found
+
+    def scores(self, ids: Sequence[str]) -> list[float]:
+        """Give the scores of texts; 0 for one that has no term of the question."""
+        if not len(self._ids) or not ids:
+            return [0.0] * len(ids)
+        wanted = np.array(ids, dtype=_LAYOUT["id"])
+        places = np.minimum(np.searchsorted(self._ids, wanted), len(self._ids) - 1)
+        found: list[float] = np.where(self._ids[places] == wanted, self._sums[places], 0.0).tolist()
+        return found
+
+
+def _summed(
+    ids: npt.NDArray[np.bytes_], scores: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.bytes_], npt.NDArray[np.float64]]:
+    """Add up the scores of each id, and sort by the ids."""
+    # Numbers are sorted much faster than bytes, in particular such that are nearly sorted.
+    parts = ids.view(">u4").reshape(-1, ID_BYTES // 4)
+    low = (parts[:, 1].astype(np.uint64) << np.uint64(32)) | parts[:, 2]
+    order = np.lexsort((low, parts[:, 0].astype(np.uint32)))
+    ids, scores = ids[order], scores[order]
+    is_first = np.ones(len(ids), dtype=bool)
+    is_first[1:] = ids[1:] != ids[:-1]
+    sums = np.bincount(np.cumsum(is_first) - 1, scores).astype(np.float64, copy=False)
+    return ids[is_first], sums
 
 
 def _terms(text: str) -> Iterator[str]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
+from typing import Any, NamedTuple
 
 from turnstore._calls import Call, Flow
 
 from .._owner import OwnerPlace, script_call
+from .heads import Head, head
 from .record import Record, decode
 
-__all__ = ["Row", "all_ids", "page", "read_records", "read_rows", "walk"]
+__all__ = ["Row", "Seen", "all_ids", "page", "read_records", "read_rows", "read_seen", "walk"]
 
-_PARTS = 5  # of a row
 _READ_AT_ONCE = 500
 
 
@@ -35,36 +35,63 @@ class Row(NamedTuple):
     after: str
 
 
-def read_rows(  # noqa: PLR0913 - what is read, by name
-    place: OwnerPlace,
-    ids: Sequence[str],
-    *,
-    operation: str,
-    token: str = "",
-    vectors: int = 0,
-    around: bool = False,
+class Seen(NamedTuple):
+    """What a search compares of a fact; otherwise as a `Row`."""
+
+    head: Head
+    used_ms: int | None
+    packed: bytes
+    before: str
+    after: str
+
+
+def read_rows(
+    place: OwnerPlace, ids: Sequence[str], *, operation: str, token: str = "", vectors: int = 0
 ) -> Flow[dict[str, Row]]:
     """Read facts by their ids; those that are gone are left out: one call.
 
     Args:
         place: The owner's.
-        ids: Of the facts.
+        ids: Of the facts; 2000 at most.
         operation: What the caller asked for, in the words of an error.
         token: The space of the vectors.
         vectors: The first so many are read with their vectors.
+    """
+
+    def read(reply: list[list[Any]]) -> dict[str, Row]:
+        return {id_: Row(decode(id_, raw), *rest) for id_, raw, rest in _there(ids, reply)}
+
+    rows: dict[str, Row] = yield _call(place, ids, read, operation, token, vectors)
+    return rows
+
+
+def read_seen(  # noqa: PLR0913 - what is read, by name
+    place: OwnerPlace,
+    ids: Sequence[str],
+    *,
+    token: str,
+    vectors: int,
+    used: bool,
+    around: bool,
+) -> Flow[dict[str, Seen]]:
+    """Read what a search compares of facts: one call.
+
+    Args:
+        place: The owner's.
+        ids: Of the facts; 2000 at most.
+        token: The space of the vectors.
+        vectors: The first so many are read with their vectors.
+        used: Whether they are read with when they were last found.
         around: Whether they are read with the ids of their neighbours.
     """
-    rows: dict[str, Row] = yield script_call(
-        "facts_read",
-        place,
-        {"space": token, "around": int(around)},
-        partial(_read_rows, ids),
-        writes=False,
-        more_keys=[place.vector(token, id_) for id_ in ids[:vectors]],
-        more=ids,
-        operation=operation,
+
+    def read(reply: list[list[Any]]) -> dict[str, Seen]:
+        return {id_: Seen(head(id_, raw), *rest) for id_, raw, rest in _there(ids, reply)}
+
+    seen: dict[str, Seen] = yield _call(
+        place, ids, read, "search", token, vectors, used=used, around=around
     )
-    return rows
+    return seen
 
 
 def read_records(place: OwnerPlace, ids: Sequence[str]) -> Flow[dict[str, Record]]:
@@ -106,19 +133,52 @@ def walk(place: OwnerPlace, is_wanted: Callable[[Record], bool]) -> Flow[list[Re
         before = records[-1].fact.id
 
 
-def _read_rows(ids: Sequence[str], reply: list[bytes]) -> dict[str, Row]:
-    parts = (reply[start::_PARTS] for start in range(_PARTS))
-    return {
-        id_: Row(
-            decode(id_, raw),
-            int(float(used)) if used else None,
-            packed,
-            before.decode(),
-            after.decode(),
-        )
-        for id_, raw, used, packed, before, after in zip(ids, *parts, strict=True)
-        if raw
-    }
+def _call(  # noqa: PLR0913, PLR0917 - what is read
+    place: OwnerPlace,
+    ids: Sequence[str],
+    read: Callable[[list[list[Any]]], Any],
+    operation: str,
+    token: str,
+    vectors: int,
+    *,
+    used: bool = True,
+    around: bool = False,
+) -> Call:
+    keys: list[bytes] = []
+    if vectors:
+        start = place.vector(token, "")
+        each = token.startswith("search")
+        keys = [start + id_.encode() for id_ in ids[:vectors]] if each else [start]
+    return script_call(
+        "facts_read",
+        place,
+        {"space": token, "vectors": vectors, "times": int(used), "around": int(around)},
+        read,
+        writes=False,
+        more_keys=keys,
+        more=ids,
+        operation=operation,
+    )
+
+
+def _there(
+    ids: Sequence[str], reply: list[list[Any]]
+) -> Iterator[tuple[str, bytes, tuple[int | None, bytes, str, str]]]:
+    """Give what is stored, id by id; without those that are gone."""
+    records, vectors, used, around = reply
+    beside = [one.decode() for one in around] or [""] * (2 * len(ids))
+    rows = zip(
+        ids,
+        records,
+        used or repeat(None),
+        chain(vectors, repeat(None)),
+        beside[::2],
+        beside[1::2],
+        strict=False,
+    )
+    for id_, raw, when, packed, before, after in rows:
+        if raw:
+            yield id_, raw, (int(float(when)) if when else None, packed or b"", before, after)
 
 
 def _read_page(reply: list[bytes]) -> list[Record]:

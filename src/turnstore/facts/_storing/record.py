@@ -34,6 +34,7 @@ from ..engines._engine import Times
 __all__ = [
     "NOTHING",
     "OPEN",
+    "SOURCES_AT",
     "Record",
     "decode",
     "encode",
@@ -53,7 +54,7 @@ NOTHING = "-"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_FIELDS = 15  # from the format number to the length; sources follow
+SOURCES_AT = 15  # the place of the first source, behind the length
 _DIGEST_BYTES = 12
 
 
@@ -161,7 +162,7 @@ def _read(id: str, fields: list[str], body: Mapping[str, Any]) -> Record:  # noq
         kind=kind,
         slot=body.get("slot", ""),
         conversation=body.get("conversation", ""),
-        sources=tuple(fields[_FIELDS:]),
+        sources=tuple(fields[SOURCES_AT:]),
         created=moment(created),
         observed=moment(observed),
         valid_from=moment(valid_from),

@@ -159,7 +159,7 @@ def owners(ground: Ground) -> Flow[list[OwnerPlace]]:
 def read_aged(place: OwnerPlace) -> Flow[tuple[datetime, list[Row]]]:
     """Read all facts of an owner, when they were last found, and what time it is."""
     time_ms: int = yield script_call(
-        "facts_look", place, {}, itemgetter(0), writes=False, operation="retain"
+        "facts_look", place, {"few": 0}, itemgetter(0), writes=False, operation="retain"
     )
     ids = yield from all_ids(place, "retain")
     aged: list[Row] = []

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
+import numpy as np
+
+from turnstore.errors import CorruptTurnError
+
 if TYPE_CHECKING:
     from turnstore._calls import Flow
-    from turnstore.facts._embedding import Embedder, Vector
+    from turnstore.facts._embedding import Embedder, Vector, Vectors
     from turnstore.facts._owner import Ground, OwnerPlace
     from turnstore.facts._space import Space
 
-__all__ = ["Engine", "Filter", "IndexState", "Times"]
+__all__ = ["AS_NEAR", "Engine", "Filter", "IndexState", "Times", "table", "with_equals"]
+
+AS_NEAR = 1e-6
+"""Similarities that differ by less are the same: engines compute and round them differently."""
 
 
 class Times(NamedTuple):
@@ -59,6 +67,42 @@ class IndexState:
     failures: int = 0
 
 
+def with_equals(
+    ask: Callable[[int], Flow[Sequence[tuple[str, float, bytes]]]], n: int, facts: int
+) -> Flow[dict[str, bytes]]:
+    """Ask a server for the nearest facts until none is left out that is as near as the last one.
+
+    A server answers so many as it is asked for; which of several equals these are, is chance.
+
+    Args:
+        ask: Asks for so many: their ids, similarities and packed vectors, nearest first.
+        n: How many are wanted.
+        facts: How many the owner has.
+    """
+    count = n + 1
+    while True:
+        found = yield from ask(count)
+        is_whole = len(found) < count or count >= facts
+        if is_whole or found[n - 1][1] - found[-1][1] > AS_NEAR:
+            return {id_: packed for id_, _, packed in found}
+        count *= 2
+
+
+def table(raws: Sequence[bytes], dtype: str, space: Space) -> Vectors:
+    """Read vectors of numbers of a type, one in each row.
+
+    Raises:
+        CorruptTurnError: One has not as many as the space.
+    """
+    data = b"".join(raws)
+    size = np.dtype(dtype).itemsize * space.dimensions
+    if {*map(len, raws)} - {size}:
+        msg = f"a vector of the space {space.text} is not one of ours; it was left as it is"
+        raise CorruptTurnError(msg)
+    numbers = np.frombuffer(data, dtype=dtype).reshape(-1, space.dimensions)
+    return numbers.astype(np.float32, copy=False)
+
+
 class Engine(Protocol):
     """Keeps vectors in one of several ways; all of them find the same.
 
@@ -95,21 +139,29 @@ class Engine(Protocol):
         """Read a vector as the script that reads it gives it."""
         ...
 
+    def unpack_all(self, raws: Sequence[bytes], space: Space) -> Vectors:
+        """Read several vectors, one in each row.
+
+        Raises:
+            CorruptTurnError: One is not of this space.
+        """
+        ...
+
     def nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
         self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
-    ) -> Flow[dict[str, Vector | None]]:
+    ) -> Flow[dict[str, bytes]]:
         """Find the facts of an owner that are nearest to a vector.
 
         Args:
             place: The owner's.
             space: Where the vectors lie.
             vector: Of length 1.
-            n: So many at most.
+            n: So many, and all that are as near as the last one of them, within `AS_NEAR`.
             wanted: Which of them.
             facts: How many the owner has.
 
         Returns:
-            The ids, and their vectors where the server sent them along.
+            The ids, and the packed vectors where the server sent them along.
         """
         ...
 

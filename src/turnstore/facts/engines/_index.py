@@ -186,20 +186,22 @@ def read_found(reply: Any) -> Found:
     """Read what a search answered."""
     if isinstance(reply, dict):
         by_name = {_text(name): value for name, value in reply.items()}
-        rows = {}
-        for row in by_name.get("results", []):
-            values = {_text(name): value for name, value in row.items()}
-            fields = _named(values.get("extra_attributes") or [])
-            rows[values["id"]] = fields.get("emb")
+        results = by_name.get("results", [])
+        rows = {row[b"id"]: _vector(row.get(b"extra_attributes")) for row in results}
         warnings = tuple(_text(one) for one in by_name.get("warning", []))
         return Found(int(by_name["total_results"]), rows, has_warnings=True, warnings=warnings)
     total, *rest = reply
     if rest and isinstance(rest[-1], bytes):  # keys alone
         return Found(total, dict.fromkeys(rest), has_warnings=False)
     pairs = zip(rest[::2], rest[1::2], strict=True)
-    return Found(
-        total, {key: _named(fields or []).get("emb") for key, fields in pairs}, has_warnings=False
-    )
+    return Found(total, {key: _vector(fields) for key, fields in pairs}, has_warnings=False)
+
+
+def _vector(fields: Any) -> bytes | None:
+    """Take the vector out of the fields of a document; there are none where it is gone."""
+    named = fields if isinstance(fields, dict) else dict(_pairs(fields or []))
+    found: bytes | None = named.get(b"emb")
+    return found
 
 
 def is_unknown(error: ServerError) -> bool:
@@ -259,7 +261,11 @@ def _field(raw: Any) -> dict[str, Any]:
 def _named(reply: Any) -> dict[str, Any]:
     if isinstance(reply, dict):
         return {_text(name): value for name, value in reply.items()}
-    return {_text(name): value for name, value in zip(reply[::2], reply[1::2], strict=False)}
+    return {_text(name): value for name, value in _pairs(reply)}
+
+
+def _pairs(reply: list[Any]) -> Iterator[tuple[Any, Any]]:
+    return zip(reply[::2], reply[1::2], strict=False)
 
 
 def _text(value: Any) -> str:

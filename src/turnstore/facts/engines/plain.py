@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -13,12 +14,12 @@ from turnstore._calls import Call
 from turnstore.errors import CorruptTurnError
 from turnstore.facts._space import Space
 
-from ._engine import Filter, IndexState, Times
+from ._engine import AS_NEAR, Filter, IndexState, Times
 from ._options import one_of
 
 if TYPE_CHECKING:
     from turnstore._calls import Flow
-    from turnstore.facts._embedding import Embedder, Vector
+    from turnstore.facts._embedding import Embedder, Vector, Vectors
     from turnstore.facts._owner import Ground, OwnerPlace
 
 __all__ = ["Plain"]
@@ -74,31 +75,32 @@ class Plain:
 
     def unpack(self, raw: bytes, space: Space) -> Vector:
         """Read a vector."""
-        rows = _rows([raw], space)
-        return np.asarray(rows["vector"][0], dtype=np.float32)
+        vector: Vector = self.unpack_all([raw], space)[0]
+        return vector
+
+    def unpack_all(self, raws: Sequence[bytes], space: Space) -> Vectors:
+        """Read several vectors."""
+        return np.asarray(_rows(raws, space)["vector"], dtype=np.float32)
 
     def nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
         self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
-    ) -> Flow[dict[str, Vector | None]]:
+    ) -> Flow[dict[str, bytes]]:
         """Compare all vectors of the owner: one call."""
         if not facts:
             return {}
-        found: dict[bytes, bytes] = yield Call(
-            "search", (place.vectors(space.token),), "hgetall", (), writes=False, read=_pairs
+        ids, raws = yield Call(
+            "search", (place.vectors(space.token),), "hgetall", (), writes=False, read=_both
         )
-        if not found:
+        if not ids:
             return {}
-        rows = _rows(list(found.values()), space)
+        rows = _rows(raws, space)
+        cosines = rows["vector"].astype(np.float32, copy=False) @ vector
         shown = np.flatnonzero(_shown(rows, wanted))
-        vectors = rows["vector"][shown].astype(np.float32, copy=False)
-        cosines = vectors @ vector
-        if len(cosines) > n:
-            # With all that are as near as the last one, so that ids decide about them.
+        if len(shown) > n:
+            cosines = cosines[shown]
             least = np.partition(cosines, len(cosines) - n)[len(cosines) - n]
-            near = np.flatnonzero(cosines >= least)
-            shown, vectors = shown[near], vectors[near]
-        ids = list(found)
-        return {ids[at].decode(): row for at, row in zip(shown, vectors, strict=True)}
+            shown = shown[cosines >= least - AS_NEAR]
+        return {ids[at].decode(): raws[at] for at in shown}
 
     def state(self, ground: Ground, space: Space) -> Flow[IndexState]:  # noqa: ARG002 - as above
         """Say nothing: there is no index."""
@@ -106,13 +108,13 @@ class Plain:
         return IndexState()
 
 
-def _pairs(reply: Any) -> dict[bytes, bytes]:
+def _both(reply: Any) -> tuple[list[bytes], list[bytes]]:
     if isinstance(reply, dict):
-        return reply
-    return dict(zip(reply[::2], reply[1::2], strict=True))
+        return list(reply), list(reply.values())
+    return reply[::2], reply[1::2]
 
 
-def _rows(raws: list[bytes], space: Space) -> Any:
+def _rows(raws: Sequence[bytes], space: Space) -> Any:
     """Read many values at once, as an array of named fields."""
     layout = np.dtype(
         [
@@ -123,7 +125,7 @@ def _rows(raws: list[bytes], space: Space) -> Any:
         ]
     )
     data = b"".join(raws)
-    if len(data) != layout.itemsize * len(raws) or {*map(len, raws)} != {layout.itemsize}:
+    if {*map(len, raws)} - {layout.itemsize}:
         msg = f"a vector of the space {space.text} is not one of ours; it was left as it is"
         raise CorruptTurnError(msg)
     return np.frombuffer(data, dtype=layout)

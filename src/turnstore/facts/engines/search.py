@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from turnstore._calls import Call
 from turnstore.errors import DeniedError, ServerError, UnavailableError, UnsupportedError
 from turnstore.facts._space import Space
 
-from ._engine import Filter, IndexState, Times
+from ._engine import Filter, IndexState, Times, table, with_equals
 from ._index import (
     Found,
     Index,
@@ -28,7 +27,7 @@ from ._options import number, one_of
 
 if TYPE_CHECKING:
     from turnstore._calls import Flow
-    from turnstore.facts._embedding import Embedder, Vector
+    from turnstore.facts._embedding import Embedder, Vector, Vectors
     from turnstore.facts._owner import Ground, OwnerPlace
 
 __all__ = ["Search"]
@@ -144,15 +143,38 @@ class Search:
 
     def unpack(self, raw: bytes, space: Space) -> Vector:
         """Read a vector."""
-        vector = np.frombuffer(raw, dtype=_DTYPES[space.dtype])
-        return vector.astype(np.float32)
+        vector: Vector = self.unpack_all([raw], space)[0]
+        return vector
+
+    def unpack_all(self, raws: Sequence[bytes], space: Space) -> Vectors:
+        """Read several vectors."""
+        return table(raws, _DTYPES[space.dtype], space)
 
     def nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
         self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
-    ) -> Flow[dict[str, Vector | None]]:
-        """Search the index: one call; two more at most for RESP2, which has no warnings."""
+    ) -> Flow[dict[str, bytes]]:
+        """Search the index: one call; two more at most for RESP2, which has no warnings.
+
+        One more for each doubling of equals.
+        """
         if not facts:
             return {}
+
+        def ask(count: int) -> Flow[list[tuple[str, float, bytes]]]:
+            rows = yield from self._nearest(place, space, vector, count, wanted, facts)
+            whole = [(key, raw) for key, raw in rows.items() if raw is not None]
+            cosines = self.unpack_all([raw for _, raw in whole], space) @ vector
+            return [
+                (key.decode().rpartition(":")[2], float(cosine), raw)
+                for (key, raw), cosine in zip(whole, cosines, strict=True)
+            ]
+
+        return (yield from with_equals(ask, n, facts))
+
+    def _nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
+        self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
+    ) -> Flow[dict[bytes, bytes | None]]:
+        """Give the nearest documents and their vectors, nearest first."""
         index = place.index(space.token)
         condition, values = _condition(place.digest, wanted)
         policy = "HYBRID_POLICY ADHOC_BF"
@@ -177,6 +199,8 @@ class Search:
                 # Its time was up, or it has indexed more meanwhile: then it finds them now.
                 found = yield nearest
             if there.total > len(found.rows):
+                if (yield from self.state(place.ground, space)).indexing:
+                    return {}  # a part is nothing; who searches looks at all facts then
                 found = found._replace(warnings=("it answered fewer than there are",))
         if found.warnings:
             msg = (
@@ -185,10 +209,7 @@ class Search:
                 "give it more time, as in Search(timeout=…)"
             )
             raise UnavailableError(msg)
-        return {
-            key.decode().rpartition(":")[2]: None if raw is None else self.unpack(raw, space)
-            for key, raw in found.rows.items()
-        }
+        return found.rows
 
     def _search(
         self, index: bytes, query: str, values: dict[str, Any], rest: tuple[str | int, ...]

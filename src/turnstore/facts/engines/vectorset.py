@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,12 +12,12 @@ from turnstore._calls import Call
 from turnstore.errors import DeniedError, UnsupportedError, WrongTypeError
 from turnstore.facts._space import Space
 
-from ._engine import Filter, IndexState, Times
+from ._engine import Filter, IndexState, Times, table, with_equals
 from ._options import number, one_of
 
 if TYPE_CHECKING:
     from turnstore._calls import Flow
-    from turnstore.facts._embedding import Embedder, Vector
+    from turnstore.facts._embedding import Embedder, Vector, Vectors
     from turnstore.facts._owner import Ground, OwnerPlace
 
 __all__ = ["VectorSet"]
@@ -93,35 +94,51 @@ class VectorSet:
 
     def unpack(self, raw: bytes, space: Space) -> Vector:
         """Read a vector."""
-        vector = np.frombuffer(raw, dtype=_QUANTS[space.dtype][1]).astype(np.float32)
-        return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
+        vector: Vector = self.unpack_all([raw], space)[0]
+        return vector
+
+    def unpack_all(self, raws: Sequence[bytes], space: Space) -> Vectors:
+        """Read several vectors."""
+        vectors = table(raws, _QUANTS[space.dtype][1], space)
+        units: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return units
 
     def nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
         self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
-    ) -> Flow[dict[str, Vector | None]]:
-        """Search the owner's set: one call."""
+    ) -> Flow[dict[str, bytes]]:
+        """Search the owner's set: one call, and one more for each doubling of equals."""
         if not facts:
             return {}
-        # It searches on until so many are found that may be shown.
-        effort = ("EF", self.ef or min(5 * n, 1_000_000), "FILTER-EF", facts)
-        found: list[bytes] = yield Call(
-            "search",
-            (place.vectors(space.token),),
-            "vsim",
-            (
-                *("FP32", vector.astype("<f4").tobytes(), "COUNT", n),
-                *(("TRUTH",) if facts <= self.exact else effort),
-                *("FILTER", _condition(wanted)),
-            ),
-            writes=False,
-            read=list,
-        )
-        return {id_.decode(): None for id_ in found}
+
+        def ask(count: int) -> Flow[list[tuple[str, float, bytes]]]:
+            # It searches on until so many are found that may be shown.
+            effort = ("EF", self.ef or min(5 * count, 1_000_000), "FILTER-EF", facts)
+            found: list[tuple[str, float, bytes]] = yield Call(
+                "search",
+                (place.vectors(space.token),),
+                "vsim",
+                (
+                    *("FP32", vector.astype("<f4").tobytes(), "COUNT", count, "WITHSCORES"),
+                    *(("TRUTH",) if facts <= self.exact else effort),
+                    *("FILTER", _condition(wanted)),
+                ),
+                writes=False,
+                read=_scored,
+            )
+            return found
+
+        return (yield from with_equals(ask, n, facts))
 
     def state(self, ground: Ground, space: Space) -> Flow[IndexState]:  # noqa: ARG002 - as above
         """Say nothing: there is no index but the sets of owners."""
         yield from ()
         return IndexState()
+
+
+def _scored(reply: Any) -> list[tuple[str, float, bytes]]:
+    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
+    # It answers half of one more than the cosine.
+    return [(id_.decode(), 2 * float(score) - 1, b"") for id_, score in pairs]
 
 
 def _condition(wanted: Filter) -> str:
