@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import orjson
 
-__all__ = ["FAST", "WIDE", "NotJsonError", "dumps", "loads", "plain"]
+__all__ = ["FAST", "WIDE", "NotJsonError", "dumps", "loads", "plain", "plain_dict"]
 
 FAST: Final = ""
 """The codec of JSON that both libraries read alike."""
@@ -64,12 +64,30 @@ def plain(value: Any, depth: int = 0) -> Any:
         msg = f"nested more than {_MAX_DEPTH} levels deep, or contains itself"
         raise NotJsonError(msg)
     if isinstance(value, dict):
-        return _plain_dict(value, depth)
+        return plain_dict(value, depth)
     if isinstance(value, list | tuple):
         return _plain_list(value, depth)
     if hasattr(value, "model_dump"):
         return plain(_dump_model(value), depth + 1)
     return _plain_scalar(value)
+
+
+def plain_dict(value: dict[Any, Any], depth: int = 0) -> dict[str, Any]:
+    """Copy a dict as `plain` does."""
+    copy: dict[str, Any] = {}
+    for key, item in value.items():
+        if type(key) is str and type(item) is str:
+            copy[key] = item
+            continue
+        if not isinstance(key, str):
+            msg = f"the key {key!r} is {type(key).__name__}, and JSON has only text keys"
+            raise NotJsonError(msg)
+        try:
+            copy[str.__str__(key)] = plain(item, depth + 1)
+        except NotJsonError as error:
+            error.path.insert(0, f".{key}")
+            raise
+    return copy
 
 
 def dumps(value: Any) -> tuple[str, bytes]:
@@ -92,22 +110,6 @@ def loads(data: bytes) -> Any:
     if data.startswith(b"w"):
         return json.loads(data[1:].decode())
     return orjson.loads(data)
-
-
-def _plain_dict(value: dict[Any, Any], depth: int) -> dict[str, Any]:
-    copy: dict[str, Any] = {}
-    for key, item in value.items():
-        if not isinstance(key, str):
-            msg = f"the key {key!r} is {type(key).__name__}, and JSON has only text keys"
-            raise NotJsonError(msg)
-        try:
-            copy[key if type(key) is str else str.__str__(key)] = (
-                item if type(item) is str else plain(item, depth + 1)
-            )
-        except NotJsonError as error:
-            error.path.insert(0, f".{key}")
-            raise
-    return copy
 
 
 def _plain_list(value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:

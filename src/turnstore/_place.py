@@ -307,8 +307,9 @@ class Place:
         """Append what a caller gave."""
         rules = format_named(format)
         plain = plain_messages(messages, rules)
-        if self.settings.redact is None:
-            draft = self.draft(plain, turn_id, rules, meta or {})
+        home = self._home
+        if home.settings.redact is None:
+            draft = home.settings.draft(plain, turn_id, rules, meta or {}, home.counter)
             if self.keys.owner is None:
                 return self.append_draft(draft, expected_revision, continues=continues)
             check_revision(expected_revision)
@@ -361,11 +362,12 @@ class Place:
         began: int = 0,
     ) -> Flow[Appended]:
         """Append a turn that is ready; with a lease, only if no other was granted since."""
+        settings = self._home.settings
         return _history.append(
             self.keys,
             draft,
-            ttl_ms=self.settings.ttl_ms,
-            max_messages=self.settings.max_messages or 0,
+            ttl_ms=settings.ttl_ms,
+            max_messages=settings.max_messages or 0,
             expected=check_revision(expected_revision),
             continues=continues,
             lease=lease,

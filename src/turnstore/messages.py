@@ -75,7 +75,10 @@ def plain_messages(given: Input, rules: Format, *, reply: bool = False) -> list[
 
 def _plain_message(item: Any, rules: Format, *, reply: bool) -> Message:
     item = rules.unpacked(item)
-    if type(item) is dict or hasattr(item, "model_dump"):
+    message: Any
+    if type(item) is dict:
+        message = _json.plain_dict(item)
+    elif hasattr(item, "model_dump"):
         message = _json.plain(item)
     elif isinstance(item, str):
         message = _json.plain(rules.assistant(item) if reply else rules.user(item))
