@@ -82,7 +82,8 @@ class AsyncUpkeep:
             ServerError: Redis failed; some may be removed. Do it again.
 
         Cost:
-            Reads all facts of the owner, 500 at a time, and removes a hundred at a time.
+            Reads all facts of the owner, 500 at a time, and removes a hundred at a time: five
+            round trips for few.
 
         Example:
             >>> (await facts.add("ada", "Ada likes tea.", conversation="conv-1")).duplicate
@@ -115,8 +116,8 @@ class AsyncUpkeep:
             From the first step to the last nobody writes for the owner.
 
         Cost:
-            Some round trips, and one for each 400 documents of a search index. Keys are
-            unlinked, so that no large one holds up the server.
+            Seven round trips, one more for each 400 documents of a search index, and one for
+            each 100 conversations. Keys are unlinked, so that no large one holds up the server.
 
         Example:
             >>> (await facts.add("ada", "Ada likes tea.")).duplicate

@@ -140,8 +140,9 @@ class Facts(Upkeep):
             A fact, its vector and its words are stored together, or not at all.
 
         Cost:
-            Two round trips around the embedder, and one more to an index of RediSearch. A
-            duplicate is not embedded.
+            Two round trips around the embedder; one more with the first facts of an owner, and
+            one more where there is an index of RediSearch. A duplicate is not embedded. With a
+            `ttl`, one or two more now and then.
 
         Example:
             >>> facts.add("ada", "Ada plays chess.", slot="hobby").duplicate
@@ -185,7 +186,7 @@ class Facts(Upkeep):
             have more than 64 KiB in all, so that the server is not held up.
 
         Cost:
-            Two round trips for each part, and the embedder's batches.
+            As for `add`, for each part, and the embedder's batches.
 
         Example:
             >>> new = [NewFact(text="Ada likes tea."), NewFact(text="Ada likes jam.")]
@@ -398,7 +399,8 @@ class Facts(Upkeep):
             and changed again.
 
         Cost:
-            Three round trips, and the embedder where the text is another one.
+            Three round trips, one more where there is an index of RediSearch, and the embedder
+            where the text is another one.
 
         Example:
             >>> id = facts.add("ada", "Ada likes tea.").id
@@ -435,7 +437,7 @@ class Facts(Upkeep):
             ErasedError, EngineMismatchError, ServerError: As for `add`.
 
         Cost:
-            Two round trips.
+            Two round trips, and one more where there is an index of RediSearch.
 
         Example:
             >>> id = facts.add("ada", "Ada likes tea.").id

@@ -1,0 +1,83 @@
+"""What each operation on facts costs, as its docstring says: commands, counted where they pass."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from turnstore.facts import NewFact
+
+if TYPE_CHECKING:
+    from tests.conftest import NewStore
+    from tests.facts.store.conftest import NewFacts
+    from tests.servers.proxy import Proxy
+    from turnstore.facts import AsyncFacts
+
+pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis", "valkey")]
+
+Doing = Callable[["AsyncFacts", str], Awaitable[Any]]
+
+SCRIPT = "EVALSHA"
+INDEX = "FT.INFO"  # whether it could be indexed: only with a search index
+DOCUMENTS = "FT.SEARCH"  # likewise: which documents an owner has
+HUNDRED = [NewFact(text=f"Ada owns boat number {number}.") for number in range(100)]
+
+# What is done with a fact of Ada's, whose id is given, and the commands that it takes.
+OPERATIONS: dict[str, tuple[Doing, list[str]]] = {
+    "add": (lambda facts, _: facts.add("ada", "Ada bakes."), [SCRIPT, SCRIPT, INDEX]),
+    "the first fact of an owner": (
+        lambda facts, id_: facts.add(f"owner of {id_}", "Bob bakes."),
+        [SCRIPT, "HGETALL", SCRIPT, INDEX],
+    ),
+    "a duplicate": (lambda facts, _: facts.add("ada", "Ada sails."), [SCRIPT, SCRIPT]),
+    "add_many": (lambda facts, _: facts.add_many("ada", HUNDRED), [SCRIPT, SCRIPT, INDEX]),
+    "add_exchange": (
+        lambda facts, _: facts.add_exchange("ada", "c", "t", "Hi. - Hello."),
+        [SCRIPT, SCRIPT, INDEX],
+    ),
+    "search": (
+        lambda facts, _: facts.search("ada", "Does Ada sail?", min_score=None),
+        [SCRIPT, SCRIPT, SCRIPT],
+    ),
+    "search where nothing is": (lambda facts, _: facts.search("eve", "Who sails?"), [SCRIPT]),
+    "get": (lambda facts, id_: facts.get("ada", id_), [SCRIPT]),
+    "list": (lambda facts, _: facts.list("ada"), [SCRIPT]),
+    "update": (
+        lambda facts, id_: facts.update("ada", id_, text="Ada swims."),
+        [SCRIPT, SCRIPT, SCRIPT, INDEX],
+    ),
+    "end": (lambda facts, id_: facts.end("ada", id_), [SCRIPT, SCRIPT, INDEX]),
+    "forget": (lambda facts, id_: facts.forget("ada", id_), [SCRIPT, SCRIPT, SCRIPT]),
+    "forget_conversation": (
+        lambda facts, _: facts.forget_conversation("ada", "c"),
+        [SCRIPT, SCRIPT, SCRIPT, SCRIPT, "XRANGE"],
+    ),
+    "retain": (
+        lambda facts, _: facts.retain("ada", most=1),
+        [SCRIPT, "ZRANGE", SCRIPT, SCRIPT, SCRIPT],
+    ),
+    "erase": (
+        lambda facts, _: facts.erase("ada"),
+        [SCRIPT, "HGET", "HKEYS", "HKEYS", SCRIPT, DOCUMENTS, SCRIPT, SCRIPT],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+async def test_the_commands_of_an_operation(
+    name: str, new_store: NewStore, new_facts: NewFacts, proxy: Proxy, engine: str
+) -> None:
+    doing, commands = OPERATIONS[name]
+    facts = new_facts(new_store(at=proxy))
+    seen: list[str] = []
+    for _ in range(2):  # the first time, the server learns the scripts
+        await facts.erase("ada")
+        id_ = (await facts.add("ada", "Ada sails.", conversation="c")).id
+        await facts.add("ada", "Ada has a cat.", conversation="c")
+        proxy.clear()
+        await doing(facts, id_)
+        seen = list(proxy.seen)
+    has_index = engine == "search"
+    assert seen == [one for one in commands if has_index or one not in {INDEX, DOCUMENTS}]
