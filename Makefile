@@ -36,7 +36,7 @@ test: debian-servers $(VENV)/test.stamp  ## the tests on every server there is, 
 
 test-integrations: debian-servers $(VENV)/integrations.stamp  ## each adapter with its real SDK
 	$(BIN)/pytest $(PYTEST_FLAGS) tests/conformance tests/integrations
-	$(BIN)/pytest -q -m integrations tests/docs
+	$(BIN)/pytest -q -m integrations tests/docs tests/unit tests/facts/tools
 
 # Railtracks wants an older openai and mcp than the others. LiteLLM, which it brings along, would
 # look for prices in the network, and Railtracks writes a file for each session.
@@ -100,7 +100,7 @@ $(VENV)/integrations.stamp: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/web.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --editable '.[demo,web]'
+	$(BIN)/pip install --quiet --editable '.[demo,web,facts]'
 	touch $@
 
 $(VENV)/test-web.stamp: pyproject.toml | $(VENV)/bin/python
@@ -122,10 +122,12 @@ $(VENV)-redis-py-%/test.stamp: pyproject.toml
 	touch $@
 
 # apt is used only where we are root; elsewhere the reader is told. A missing server is not an
-# error here: the tests run on the servers there are, and say which one they miss.
+# error here: the tests run on the servers there are, and say which one they miss. So it is with
+# faketime, which moves a server's clock.
 
 debian-servers:
 	@$(call debian,redis-server,redis-server) || true
+	@$(call debian,faketime,faketime) || true
 
 debian-browser:
 	@$(call debian,chromium,chromium)

@@ -124,8 +124,18 @@ def test_a_missing_server_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> Non
         finding.lack("gone")
 
 
+def test_a_missing_package_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no_such.sdk is not installed"):
+        finding.needs("no_such.sdk")
+    monkeypatch.setenv("CI", "1")
+    with pytest.raises(pytest.fail.Exception, match="no_such.sdk is not installed"):
+        finding.needs("no_such.sdk")
+    assert finding.needs("json").dumps(1) == "1"
+
+
 @pytest.mark.parametrize("name", ["testcontainers.core.container"])
 def test_the_container_fallback_can_be_imported(name: str) -> None:
-    module = pytest.importorskip(name)
+    module = finding.needs(name)
     wanted = {"with_exposed_ports", "start", "stop", "get_container_host_ip", "get_exposed_port"}
     assert wanted <= set(dir(module.DockerContainer))

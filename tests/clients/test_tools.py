@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.clients.talking import CHAT, RESPONSES, texts
+from tests.servers.found import needs
 from turnstore.testing import Reply, ToolCall
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ async def test_reasoning_stays_beside_its_call(
 def test_the_sdks_own_tool_runner(
     make_store: Callable[..., Store], client: OpenAI, model: ModelServer
 ) -> None:
-    runners = pytest.importorskip("openai.lib.responses_tool_runner", reason="comes with openai 3")
+    runners = needs("openai.lib.responses_tool_runner")  # comes with openai 3
     tool = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
     weather = runners.RegisteredFunction(tool, lambda _: "21 degrees")
     chat = make_store().conversation("ada")

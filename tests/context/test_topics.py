@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.flows import Recorder, drive, history_of, said
+from tests.servers.found import needs
 from tests.unit.histories import asks, result, user
 from turnstore.context import Boundary, Topics
 from turnstore.context.topics import begins, cosine, meta_of, since_boundary, without
@@ -156,7 +157,7 @@ def test_cosine(pairs: list[tuple[float, float]], scale: float) -> None:
 
 
 def test_arrays_are_vectors_too() -> None:
-    numpy = pytest.importorskip("numpy")
+    numpy = needs("numpy")
     vectors = numpy.array([SAME, NEAR], dtype="float32")
     assert math.isclose(cosine(*vectors), math.sqrt(0.5), rel_tol=1e-6)
     boundary = found(Topics(Recorder(numpy.array([SAME, OTHER]))), said(LONG))

@@ -12,6 +12,7 @@ import redis
 
 from tests.failure.helping import said
 from tests.invariants.raw import look
+from tests.servers.found import lack
 from tests.waiting import wait_until
 from turnstore.server import EmbeddedServer
 
@@ -23,10 +24,7 @@ if TYPE_CHECKING:
 LIBRARIES = list(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 
 # The jemalloc of Debian's Redis 7.0 does not start under libfaketime.
-pytestmark = [
-    pytest.mark.servers("redis-8", "valkey"),
-    pytest.mark.skipif(not LIBRARIES, reason="apt install faketime"),
-]
+pytestmark = pytest.mark.servers("redis-8", "valkey")
 
 
 class Clocked(NamedTuple):
@@ -49,6 +47,8 @@ class Clocked(NamedTuple):
 @pytest.fixture
 def clocked(own_server: OwnServer, tmp_path: Path) -> Iterator[Clocked]:
     """Start a server under libfaketime."""
+    if not LIBRARIES:
+        lack("no libfaketime on this machine (on Debian or Ubuntu: apt install faketime)")
     plain = own_server()
     file = tmp_path / "clock"
     file.write_text("+0s\n")

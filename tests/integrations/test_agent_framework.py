@@ -7,9 +7,6 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-pytest.importorskip("agent_framework")
-
 from agent_framework import (
     Agent,
     AgentSession,

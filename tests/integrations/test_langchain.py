@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-pytest.importorskip("langchain")
-
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, ModelRetryMiddleware
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -26,6 +23,7 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -230,12 +228,11 @@ def test_wrong_options_are_refused_at_once(chat: Conversation) -> None:
 
 @pytest.mark.parametrize("ending", ["complete", "truncated"])
 def test_a_truncated_stream_of_openai_is_noticed(chat: Conversation, ending: Any) -> None:
-    openai = pytest.importorskip("langchain_openai")
     from turnstore.testing import ModelServer, Reply  # noqa: PLC0415 - for this test alone
 
     with ModelServer() as server:
         server.script(Reply("Hello you", ending=ending))
-        real = openai.ChatOpenAI(model="m", base_url=server.base_url, api_key="none")
+        real = ChatOpenAI(model="m", base_url=server.base_url, api_key="none")
         agent: Any = create_agent(real, middleware=[MemoryMiddleware(chat)])
         for _ in agent.stream({"messages": [HumanMessage("Hi")]}, stream_mode="messages"):
             pass

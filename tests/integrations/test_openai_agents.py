@@ -7,9 +7,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-pytest.importorskip("agents")
-
 from agents import Agent, Runner, SessionSettings, function_tool, set_tracing_disabled
 from agents.memory import Session
 from agents.testing import ScriptedModel, assistant_message, function_call

@@ -8,9 +8,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-pytest.importorskip("pydantic_ai")
-
 from pydantic import BaseModel
 from pydantic_ai import (
     Agent,

@@ -11,6 +11,7 @@ fakeredis runs beside all but the first.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import re
@@ -33,6 +34,7 @@ from turnstore.server import EmbeddedServer, wheel_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import ModuleType
 
 _IMAGES = {"redis-7": "redis:7", "redis-8": "redis:8", "valkey": "valkey/valkey:9"}
 
@@ -71,6 +73,17 @@ def lack(reason: str) -> None:
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
+
+
+def needs(module: str) -> ModuleType:
+    """Import what the environment of a `make` target has; without it, `lack`."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise  # it is there, and lacks something itself
+        lack(f"{module} is not installed")
+        raise AssertionError from None  # not reached
 
 
 @cache

@@ -8,6 +8,7 @@ from openai.types.chat import ChatCompletionMessageFunctionToolCall
 from openai.types.responses import ResponseFunctionToolCall
 
 from tests.facts.meaning.kit import embed
+from tests.servers.found import needs
 from turnstore import Store
 from turnstore.facts import Block, Facts, MemoryTools, WorkingMemory
 from turnstore.facts._tools.definitions import call_in, definitions
@@ -111,8 +112,9 @@ def test_a_call_is_read_and_answered_in_the_shape_of_its_provider(
     assert call.result("said", failed=True) == failure
 
 
+@pytest.mark.integrations
 def test_a_call_may_be_an_object_of_anthropics_sdk() -> None:
-    types = pytest.importorskip("anthropic.types")
+    types = needs("anthropic.types")
     call = call_in(types.ToolUseBlock(type="tool_use", id="call-1", name="f", input={"a": 1}))
     assert (call.name, call.arguments, call.id) == ("f", {"a": 1}, "call-1")
 
