@@ -207,7 +207,7 @@ def test_audio_and_files_cost_by_their_size_up_to_a_limit(part: dict[str, Any]) 
     small = counter({"role": "user", "content": [part]})
     assert 1000 < small < 1100
     larger = {name: _longer(value) for name, value in part.items()}
-    assert counter({"role": "user", "content": [larger]}) == BASE + 4000
+    assert BASE + 4000 <= counter({"role": "user", "content": [larger]}) < BASE + 4020
 
 
 def _longer(value: Any) -> Any:
@@ -227,7 +227,7 @@ GEMINI_CALL = {"functionCall": {"name": "find", "args": {"q": 1}}}
         ({"fileData": {"mimeType": "image/png", "fileUri": "u"}}, 258),
         ({"inlineData": {"mimeType": "audio/wav", "data": "A" * 4000}}, 1000),
         ({"inlineData": {"mimeType": "audio/wav", "data": "A" * 400_000}}, 4000),
-        ({"fileData": {"mimeType": "video/mp4", "fileUri": "u"}}, text("video/mp4") + text("u")),
+        ({"fileData": {"mimeType": "video/mp4", "fileUri": "u"}}, text("u")),
         (GEMINI_CALL, 8 + text("find") + text("1")),
         ("odd", text("odd")),
     ],

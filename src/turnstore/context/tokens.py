@@ -8,11 +8,13 @@ rules where there are some, and else by an estimate that this module states:
   2023, within a few tokens for others;
 - a tool call costs its texts (id, type, name, arguments) and 8 for what stands around them, and
   a result the id of its call beside its content (estimate: ids may cost less);
-- an image costs 85 at low detail, else 765, which is what OpenAI's rule of 85 and 170 for
-  each tile gives for a square of up to 1,024 points; its size is not looked at (estimate). In
-  Gemini's contents it costs 258, Google's published rule for one tile;
-- audio and files cost a token for each 4 characters of their data, at most 4,000 (estimate);
-- whatever else a message holds costs the tokens of its JSON.
+- an image, wherever it stands, costs 85 at low detail, else 765, which is what OpenAI's rule of
+  85 and 170 for each tile gives for a square of up to 1,024 points; its size is not looked at
+  (estimate). In Gemini's contents it costs 258, Google's published rule for one tile;
+- the data of audio, video and files, signatures and encrypted reasoning cost a token for each 4
+  characters, each of them at most 4,000 (estimate);
+- whatever else a message holds costs the tokens of its texts. What a caller's own function takes
+  or answers as JSON is such text, whatever is in it: the model reads it so.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Protocol
 
-from turnstore import _json
+from ._costs import message_tokens
 
 __all__ = ["DEFAULT_ENCODING", "TokenCounter", "token_counter"]
 
@@ -33,14 +35,6 @@ DEFAULT_ENCODING = "cl100k_base"
 
 # Of one message: so that no running total leaves the numbers that Lua has exactly.
 _MOST = 1_000_000_000
-
-_PER_MESSAGE = 3
-_PER_NAME = 1
-_PER_TOOL_CALL = 8
-_IMAGE_LOW, _IMAGE_HIGH = 85, 765
-_IMAGE_TILE = 258
-_DATA_MOST = 4000
-_CHARACTERS_PER_TOKEN = 4
 
 _COUNTER_NAME = re.compile(r"[!#-\[\]-~]{1,128}")
 
@@ -117,7 +111,11 @@ def token_counter(
         return counter
     if counter is None or isinstance(counter, str):
         encoding = _encoding(counter or DEFAULT_ENCODING)
-        return TokenCounter(encoding.name, lambda message: _message_tokens(message, encoding))
+
+        def count(message: dict[str, Any]) -> int:
+            return message_tokens(message, lambda text: _text_tokens(text, encoding))
+
+        return TokenCounter(encoding.name, count)
     if callable(counter):
         # An object that can be called goes by its class; "é" in a name becomes "&#233;".
         named = counter if hasattr(counter, "__qualname__") else type(counter)
@@ -166,71 +164,6 @@ class _Named:
     def __init__(self, name: str, encoding: _Encoding) -> None:
         self.name = name
         self.encode_ordinary = encoding.encode_ordinary
-
-
-def _message_tokens(message: dict[str, Any], encoding: _Encoding) -> int:
-    total = _PER_MESSAGE
-    for field, value in message.items():
-        if field == "content":
-            total += _content_tokens(value, encoding)
-        elif field == "tool_calls" and isinstance(value, list):
-            total += sum(_PER_TOOL_CALL + _json_tokens(call, encoding) for call in value)
-        elif field == "parts" and isinstance(value, list):
-            total += sum(_google_part_tokens(part, encoding) for part in value)
-        elif field == "name":
-            total += _PER_NAME + _text_tokens(str(value), encoding)
-        elif value is not None:
-            total += _json_tokens(value, encoding)
-    return total
-
-
-def _content_tokens(content: Any, encoding: _Encoding) -> int:
-    if isinstance(content, str):
-        return _text_tokens(content, encoding)
-    if isinstance(content, list):
-        return sum(_part_tokens(part, encoding) for part in content)
-    return 0 if content is None else _json_tokens(content, encoding)
-
-
-def _part_tokens(part: Any, encoding: _Encoding) -> int:
-    if not isinstance(part, dict):
-        return _json_tokens(part, encoding)
-    text = part.get("text")
-    if isinstance(text, str) and len(part) <= 3:  # noqa: PLR2004 - type, text, and one more
-        return _text_tokens(text, encoding)
-    kind = str(part.get("type"))
-    if "image" in kind:
-        image = part.get("image_url")
-        detail = image.get("detail") if isinstance(image, dict) else part.get("detail")
-        return _IMAGE_LOW if detail == "low" else _IMAGE_HIGH
-    if kind in ("input_audio", "file", "input_file", "document"):
-        size = len(_json.dumps(part)[1])
-        return min(size // _CHARACTERS_PER_TOKEN, _DATA_MOST)
-    return _json_tokens(part, encoding)
-
-
-def _google_part_tokens(part: Any, encoding: _Encoding) -> int:
-    if not isinstance(part, dict):
-        return _json_tokens(part, encoding)
-    held = part.get("inlineData") or part.get("fileData")
-    if isinstance(held, dict):
-        if str(held.get("mimeType")).startswith("image/"):
-            return _IMAGE_TILE
-        if isinstance(data := held.get("data"), str):
-            return min(len(data) // _CHARACTERS_PER_TOKEN, _DATA_MOST)
-    calls = _PER_TOOL_CALL if "functionCall" in part else 0
-    return calls + _json_tokens(part, encoding)
-
-
-def _json_tokens(value: Any, encoding: _Encoding) -> int:
-    if isinstance(value, str):
-        return _text_tokens(value, encoding)
-    if isinstance(value, dict):
-        # The texts of a tool call, not the braces and keys that its provider leaves out.
-        return sum(_json_tokens(item, encoding) for item in value.values())
-    if isinstance(value, list):
-        return sum(_json_tokens(item, encoding) for item in value)
-    return 0 if value is None else _text_tokens(str(value), encoding)
 
 
 def _text_tokens(text: str, encoding: _Encoding) -> int:
