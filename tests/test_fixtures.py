@@ -126,10 +126,10 @@ def test_a_missing_server_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_missing_package_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
-    with pytest.raises(pytest.skip.Exception, match="no_such.sdk is not installed"):
+    with pytest.raises(pytest.skip.Exception, match=r"no_such\.sdk is not installed"):
         finding.needs("no_such.sdk")
     monkeypatch.setenv("CI", "1")
-    with pytest.raises(pytest.fail.Exception, match="no_such.sdk is not installed"):
+    with pytest.raises(pytest.fail.Exception, match=r"no_such\.sdk is not installed"):
         finding.needs("no_such.sdk")
     assert finding.needs("json").dumps(1) == "1"
 
