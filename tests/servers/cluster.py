@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _BOUNDS = (0, 5461, 10923, 16384)  # the slots of the first master are 0 to 5460, and so on
 
 
-def start_cluster(binary: Path) -> Clustered:
-    """Start three masters, share the slots among them, and wait until all three agree."""
+def start_cluster(binary: Path, **config: str) -> Clustered:
+    """Start three masters with these options, share the slots, and wait until all three agree."""
     with ExitStack() as stack:
         buses = [free_port() for _ in range(3)]
-        nodes = [stack.enter_context(_node(binary, bus)) for bus in buses]
+        nodes = [stack.enter_context(_node(binary, bus, config)) for bus in buses]
         for number, node in enumerate(nodes):
             _ask(node, f"CLUSTER SET-CONFIG-EPOCH {number + 1}")
             _ask(node, f"CLUSTER ADDSLOTSRANGE {_BOUNDS[number]} {_BOUNDS[number + 1] - 1}")
@@ -30,8 +30,9 @@ def start_cluster(binary: Path) -> Clustered:
         return Clustered(addresses, stop=stack.pop_all().close)
 
 
-def _node(binary: Path, bus: int) -> EmbeddedServer:
+def _node(binary: Path, bus: int, more: dict[str, str]) -> EmbeddedServer:
     config = {
+        **more,
         "cluster-enabled": "yes",
         "cluster-port": str(bus),
         "cluster-announce-ip": "127.0.0.1",

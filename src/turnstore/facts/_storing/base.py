@@ -118,8 +118,9 @@ class Base:
         if not current:
             if not (yield from backend.engine.is_available()):
                 msg = (
-                    f"the server has not what the engine {backend.engine.name} needs; nothing was "
-                    'read or written. engine="auto" takes what it has, and "plain" needs nothing'
+                    f"the server has not what the engine {backend.engine.name} needs "
+                    f"({backend.engine.needs}); nothing was read or written. "
+                    'engine="auto" takes what it has, and "plain" needs nothing'
                 )
                 raise UnsupportedError(msg)
             is_new = yield self._write("HSETNX", "current", backend.space.token)

@@ -112,6 +112,9 @@ class Engine(Protocol):
     name: ClassVar[str]
     """What scripts and errors call it."""
 
+    needs: ClassVar[str]
+    """What the server has to have, in the words of an error."""
+
     scored: ClassVar[bool]
     """Whether it answers similarities, so that a search can demand one."""
 

@@ -48,6 +48,7 @@ class Plain:
     dtype: str = "float32"
 
     name: ClassVar[str] = "plain"
+    needs: ClassVar[str] = "any server"
     scored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Search"]
 
 _DTYPES = {"float32": "<f4", "float16": "<f2"}
+_PROBE = (b"turnstore:probe",)  # no such key, alias or section
 _NO_ALIAS = re.compile(r"(?i)alias")
 _UNTIL = "[-inf {}]"
 _AFTER = "[({} +inf]"
@@ -73,6 +74,7 @@ class Search:
     timeout: float = 2.0
 
     name: ClassVar[str] = "search"
+    needs: ClassVar[str] = "RediSearch, and a single server: no Redis Cluster"
     scored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -106,22 +108,31 @@ class Search:
         return ("M", self.m), ("EF_CONSTRUCTION", self.ef_construction)
 
     def is_available(self) -> Flow[bool]:
-        """Ask for an alias that does not exist: one call.
+        """Ask for an alias that does not exist, and for a Cluster: two calls.
 
-        Valkey's search module has no aliases, and no half floats: it does not count.
+        Valkey's search module has no aliases, and no half floats: it does not count. An index
+        on a node of a Cluster has only what lies on that node.
         """
         try:
-            yield Call("search", (b"turnstore:probe",), "ft.aliasdel", (), writes=True, read=bool)
+            yield Call("search", _PROBE, "ft.aliasdel", (), writes=True, read=bool)
         except (UnsupportedError, DeniedError):
             return False
         except ServerError as error:
             if type(error) is not ServerError:
                 raise
-            return _NO_ALIAS.search(str(error.__cause__)) is not None
-        return True
+            if _NO_ALIAS.search(str(error.__cause__)) is None:
+                return False
+        return not (yield from _is_clustered())
 
     def prepare(self, ground: Ground, space: Space) -> Flow[None]:
-        """Make the index, or compare the one that is there: one call to three."""
+        """Make the index, or compare the one that is there: two calls to four."""
+        if (yield from _is_clustered()):
+            msg = (
+                "the engine search does not work on a Redis Cluster: an index on a node has only "
+                'what lies on that node. Nothing was read or written; engine="vectorset" and '
+                '"plain" work there'
+            )
+            raise UnsupportedError(msg)
         index = ground.index(space.digest)
         wanted = Index(
             prefix=ground.documents(space.digest),
@@ -234,6 +245,23 @@ class Search:
         """Look at the index: one call."""
         found = yield from info(ground.index(space.digest))
         return IndexState() if found is None else state_of(found)
+
+
+def _is_clustered() -> Flow[bool]:
+    """Ask whether the server is a node of a Cluster: one call; no, where it may not be asked."""
+    try:
+        found: bool = yield Call(
+            "search", _PROBE, "INFO", ("cluster",), writes=False, read=_read_clustered
+        )
+    except (DeniedError, UnsupportedError):
+        return False
+    return found
+
+
+def _read_clustered(reply: Any) -> bool:
+    if isinstance(reply, dict):  # redis-py has read it
+        return int(reply.get("cluster_enabled", 0)) == 1
+    return b"cluster_enabled:1" in reply
 
 
 def _condition(owner: str, wanted: Filter) -> tuple[str, dict[str, Any]]:

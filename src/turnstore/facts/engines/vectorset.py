@@ -55,6 +55,7 @@ class VectorSet:
     exact: int = 10_000
 
     name: ClassVar[str] = "vectorset"
+    needs: ClassVar[str] = "vector sets, as in Redis 8"
     scored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
