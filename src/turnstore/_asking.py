@@ -57,18 +57,28 @@ async def aask(question: Ask) -> Any:
     """Ask a function, async or not, and wait for its answer.
 
     Raises:
+        RuntimeError: Something that it waited for was cancelled, and not this task.
         TimeoutError: As for `ask`.
     """
     function, arguments, deadline = question
-    async with asyncio.timeout(deadline):
-        if inspect.iscoroutinefunction(function):
-            return await function(*arguments)
-        future = _started(function, arguments)
-        try:
-            answer = await asyncio.wrap_future(future)
-        finally:
-            _leave(future, function)
-        return await answer if inspect.isawaitable(answer) else answer
+    task = asyncio.current_task()
+    cancelled = task.cancelling() if task else 0
+    try:
+        async with asyncio.timeout(deadline):
+            if inspect.iscoroutinefunction(function):
+                return await function(*arguments)
+            future = _started(function, arguments)
+            try:
+                answer = await asyncio.wrap_future(future)
+            finally:
+                _leave(future, function)
+            return await answer if inspect.isawaitable(answer) else answer
+    except asyncio.CancelledError as error:
+        if task is None or task.cancelling() > cancelled:
+            raise
+        # A failure like others: nobody asked for an end of what waits here.
+        msg = f"{_name(function)} was cancelled"
+        raise RuntimeError(msg) from error
 
 
 def _started(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Future[Any]:

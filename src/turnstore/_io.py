@@ -82,13 +82,31 @@ async def arun(client: AsyncClient, flow: Flow[R]) -> R:
                 reply = await (
                     _asend(client, step) if isinstance(step, Call) else _ado(client, step)
                 )
-            except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
-                step = flow.throw(error)
-            else:
                 if task and task.cancelling() > cancelled:
                     # redis-py waits with asyncio.wait_for, which swallows a cancellation in
                     # Python 3.11 where it comes just as the command was sent.
-                    raise asyncio.CancelledError
+                    raise asyncio.CancelledError  # noqa: TRY301 - as if the command had raised it
+            except asyncio.CancelledError as error:
+                # Raised again at once, but by a flow that has something to give back first.
+                step = flow.throw(error)
+                return await unbroken(arun(client, _rest(flow, step)))
+            except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
+                step = flow.throw(error)
+            else:
+                step = flow.send(reply)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
+
+
+def _rest(flow: Flow[R], step: Step) -> Flow[R]:
+    """Go on with a flow that has begun, from a step that is still to be done."""
+    try:
+        while True:
+            try:
+                reply = yield step
+            except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
+                step = flow.throw(error)
+            else:
                 step = flow.send(reply)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any

@@ -167,7 +167,35 @@ async def test_a_sync_store_says_that_it_cannot_wait(
         assert "use AsyncStore" in caplog.text
 
 
-async def test_a_cancelled_turn_changes_nothing(
+async def test_a_cancelled_turn_changes_nothing_and_leaves_the_lease_to_others(
+    make_async_store: Callable[..., AsyncStore], server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = make_async_store().conversation("c")
+    await fill(chat, 1, 6)
+    asked = asyncio.Event()
+
+    async def model(_: str) -> str:
+        asked.set()
+        return await asyncio.Future()
+
+    context = echoing(model)
+    task = asyncio.create_task(say(chat, 7, context))
+    await asked.wait()
+    assert lease(server, chat) > 0
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert task.cancelled()
+    assert (stored(server, chat), lease(server, chat)) == (None, -2)
+    assert (await chat.stat()).turns == 6
+    assert context.counts == {"summary": 1}
+    (record,) = caplog.records
+    assert "summary failed (CancelledError" in record.getMessage()
+    other = make_async_store().conversation("c")
+    assert carried(await say(other, 7, echoing(Echo()))) == lines(1, 2)
+
+
+async def test_what_is_cancelled_again_while_it_gives_back_does_so_all_the_same(
     make_async_store: Callable[..., AsyncStore], server: Server
 ) -> None:
     chat = make_async_store().conversation("c")
@@ -181,13 +209,30 @@ async def test_a_cancelled_turn_changes_nothing(
     task = asyncio.create_task(say(chat, 7, echoing(model)))
     await asked.wait()
     task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert stored(server, chat) is None
-    assert (await chat.stat()).turns == 6
-    assert 0 < lease(server, chat) <= 65_000, "it runs out by itself"
-    server.raw.delete(part(chat, "lease"))
-    assert carried(await say(chat, 7, echoing(Echo()))) == lines(1, 2)
+    assert lease(server, chat) == -2
+
+
+async def test_a_model_that_was_cancelled_itself_is_one_that_failed(
+    make_async_store: Callable[..., AsyncStore], server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its HTTP client gave up a task of its own; nobody wants the turn to end."""
+    chat = make_async_store().conversation("c")
+    await fill(chat, 1, 6)
+
+    async def model(_: str) -> str:
+        raise asyncio.CancelledError
+
+    context = echoing(model)
+    assert as_lines(await say(chat, 7, context)) == [*lines(3, 6), "user: q7"]
+    assert (context.counts, lease(server, chat)) == ({"summary": 1}, -2)
+    assert "was cancelled" in caplog.text
+    with pytest.raises(RuntimeError, match="model was cancelled"):
+        await chat.summarize(context)
+    assert (await chat.stat()).turns == 7
 
 
 @pytest.mark.servers("redis", "valkey")

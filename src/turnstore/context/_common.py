@@ -64,7 +64,7 @@ Asking: TypeAlias = Generator[Ask, Any, R]
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
-def failed(counts: Counter[str], name: str, error: Exception, instead: str) -> None:
+def failed(counts: Counter[str], name: str, error: BaseException, instead: str) -> None:
     """Count a failure that the turn survives, and say in the log what happens instead."""
     counts[name] += 1
     log.warning("%s failed (%s: %s); %s", name, type(error).__name__, error, instead)

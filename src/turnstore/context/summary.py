@@ -186,6 +186,26 @@ def fold(  # noqa: PLR0913 - what a folding is made of
         The summary that is stored now.
     """
     token = secrets.token_urlsafe(8)
+    try:
+        return (yield from _fold(keys, summary, before, counts, token, clean=clean, strict=strict))
+    except BaseException as error:
+        # What is cancelled gives its lease back; of a flow that is closed nobody runs the rest.
+        if not isinstance(error, Exception | GeneratorExit):
+            failed(counts, "summary", error, f"the summary of {keys} stays as it was")
+            yield from _give_back(keys, token)
+        raise
+
+
+def _fold(  # noqa: PLR0913 - as for `fold`
+    keys: Keys,
+    summary: Summary,
+    before: int,
+    counts: Counter[str],
+    token: str,
+    *,
+    clean: Callable[[str], Flow[str]],
+    strict: bool,
+) -> Flow[Carried]:
     lease_ms = int(summary.deadline * 1000) + _LEASE_MARGIN_MS
     begin = {"token": token, "lease_ms": lease_ms}
     try:
