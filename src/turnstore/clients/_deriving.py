@@ -58,10 +58,13 @@ def derive(
     wrapped = copy.copy(client)
     wrapped.__class__ = derived(kind, remembering)
     state: Any = vars(wrapped)
-    for name in _cached(kind) & state.keys():  # client.messages and the like lead back
-        del state[name]
+    made_once = _cached(kind)
     for name, value in list(state.items()):
-        if getattr(value, "_client", None) is client:  # so do those that are made at once
+        if getattr(value, "_client", None) is not client:  # some set themselves what others make
+            continue
+        if name in made_once:  # client.messages and the like lead back
+            del state[name]
+        else:  # so do those that are made at once
             state[name] = type(value)(wrapped)
     state["_turnstore"] = partial(begin, conversation, options=options)
     return wrapped

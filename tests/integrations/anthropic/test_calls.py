@@ -9,7 +9,6 @@ import anthropic
 import pytest
 from anthropic import (
     Anthropic,
-    AnthropicBedrock,
     AsyncAnthropic,
     AsyncStream,
     Stream,
@@ -266,16 +265,3 @@ def test_a_client_class_of_the_users_own(chat: Conversation, model: ModelServer)
         assert (type(wrapped).__name__, wrapped.label) == ("Mine", "mine")
         ask(wrapped, "Hello")
     assert len(chat.turns()) == 1
-
-
-def test_bedrock(chat: Conversation, model: ModelServer) -> None:
-    """Its address is made of the model's name, below the call that is remembered."""
-    with AnthropicBedrock(
-        base_url=model.url, aws_region="r", api_key="none", max_retries=0
-    ) as client:
-        wrapped = chat.wrap(client)
-        assert wrapped.messages._client is wrapped
-        assert client.messages._client is client
-        with pytest.raises(anthropic.NotFoundError):  # the model server has no such address
-            ask(wrapped, "Hello")
-    assert chat.read() == []
