@@ -7,6 +7,8 @@
   stored twice.
 - Whatever a model would refuse stays out of what is sent: a tool call without its result,
   a result without its call. It stays stored.
+- Where a provider wants the user to speak first, what the model said before that stays out
+  too: a greeting, for one.
 - Results that answer the open calls of the newest turn continue that turn.
 """
 
@@ -94,12 +96,23 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
             past += group.messages
         elif group is continued or group.complete:
             past += map(rules.outgoing, group.messages)
+    if rules.user_first and past:
+        open_turn = len(continued.messages) if continued else 0
+        past = past[_before_the_user(past[: len(past) - open_turn], rules) :]
     context = [rules.context(injected)] if injected else []
     # What is stored is a copy: clients may change the messages that they are sent.
     kept = [_json.plain(message) for message in new]
     return Plan(
         instructions + context + past + rest, kept, continued.messages if continued else None
     )
+
+
+def _before_the_user(past: list[Message], rules: Format) -> int:
+    """Count the messages before the first that the user wrote: replies, and results of tools."""
+    for at, message in enumerate(past):
+        if not rules.is_reply(message) and not rules.results(message):
+            return at
+    return len(past)
 
 
 def without_known(

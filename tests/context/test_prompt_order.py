@@ -230,3 +230,12 @@ async def test_a_turn_with_instructions_between_its_messages(chat: AsyncConversa
     assert contents[1].endswith("They spoke.")
     assert contents[2:] == ["q2", "a2", "q3", "a3", "one", "Be brief.", "two"]
     assert [m["content"] for m in (await chat.turns())[-1].messages] == ["one", "two", "done"]
+
+
+async def test_a_greeting_is_sent_where_the_model_may_speak_first(
+    base: Any, chat: AsyncConversation, api: Api, model: ModelServer
+) -> None:
+    greeting = {"role": "assistant", "content": "How can I help?"}
+    await chat.append(greeting, format=f"openai.{api.name}")
+    await api.create(as_async(chat.wrap(base)), "q1")
+    assert told(model.requests[-1]) == [("assistant", "How can I help?"), ("user", "q1")]

@@ -20,6 +20,9 @@ class Format:
     resumes = False
     """Whether a model that is sent its own message last goes on with it."""
 
+    user_first = False
+    """Whether the provider refuses a conversation that the model begins."""
+
     def __init__(self, name: str) -> None:
         self.name = name
 

@@ -18,6 +18,7 @@ class AnthropicMessages(Format):
     """
 
     resumes = True
+    user_first = True
 
     def check(self, message: Message) -> None:
         role = message.get("role")

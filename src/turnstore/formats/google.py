@@ -36,6 +36,8 @@ class GoogleContents(Format):
     into `systemInstruction`.
     """
 
+    user_first = True
+
     def _message(self, role: str, text: str) -> Message:
         return {"role": _ROLES.get(role, role), "parts": [{"text": text}]}
 

@@ -135,6 +135,8 @@ def complaint(contents: list[Json]) -> str | None:
         where = f"contents[{number}]"
         if content.get("role", "user") not in {"user", "model"}:
             return f"{where}.role: the roles are user and model"
+        if number == 0 and content.get("role") == "model":
+            return f"{where}.role: the first content is the user's"
         parts = dicts(content.get("parts"))
         if not parts or not all(any(part.values()) for part in parts):
             return f"{where}.parts: must not be empty"
