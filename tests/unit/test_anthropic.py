@@ -56,7 +56,10 @@ def test_an_empty_text_is_not_sent_back() -> None:
 
 def test_a_message_of_the_sdk_is_a_reply_without_its_other_fields() -> None:
     reply: Any = SimpleNamespace(id="m", role="assistant", stop_reason="end_turn", content=[])
-    assert RULES.answer(reply) == assistant([])
+    assert RULES.unpacked(reply) == assistant([])
+    assert RULES.unpacked({**vars(reply), "usage": {}}) == assistant([])
+    for known in (assistant([]), "text", {"stop_reason": "x"}):
+        assert RULES.unpacked(known) is known
 
 
 def test_what_is_no_message() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ._format import Format, Message
@@ -19,6 +20,16 @@ class AnthropicMessages(Format):
 
     resumes = True
     user_first = True
+
+    def unpacked(self, item: Any) -> Any:
+        # What the API answers has more fields than a message may have that is sent: the SDK's
+        # Message, and the same as a dict.
+        if isinstance(item, Mapping):
+            if "stop_reason" in item and "content" in item:
+                return {"role": "assistant", "content": item["content"]}
+        elif hasattr(item, "stop_reason") and hasattr(item, "content"):
+            return {"role": "assistant", "content": item.content}
+        return item
 
     def check(self, message: Message) -> None:
         role = message.get("role")
@@ -41,12 +52,6 @@ class AnthropicMessages(Format):
             return message
         said = [block for block in content if not _is_empty(block)]
         return {**message, "content": said} if said else message
-
-    def answer(self, reply: Any) -> Any:
-        # An SDK's Message has more fields than a message may have that is sent.
-        if hasattr(reply, "stop_reason") and hasattr(reply, "content"):
-            return {"role": "assistant", "content": reply.content}
-        return reply
 
     def comparable(self, message: Message) -> Message:
         # Text alone is short for one block of text; `parse` adds what it made of the text.

@@ -244,3 +244,16 @@ def test_what_is_no_message_is_refused_before_anything_is_asked(
         chat.wrap(litellm.responses)(**at(model), input=messages)
     assert model.requests == []
     assert chat.read() == []
+
+
+def test_an_answer_is_refused_by_append_and_its_message_is_taken(
+    chat: Conversation, model: ModelServer
+) -> None:
+    answer: Any = litellm.completion(**asked(model, "My name is Ada."))
+    with pytest.raises(ValueError, match="nothing was written"):
+        chat.append(["My name is Ada.", answer])
+    chat.append(["My name is Ada.", answer.choices[0].message])
+    assert said(chat.wrap(litellm.completion)(**asked(model, "What is my name?"))) == (
+        "Your name is Ada."
+    )
+    assert len(model.requests[-1].messages) == 3
