@@ -80,7 +80,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     pairs = [
         (one, setup)
         for one in servers
-        for setup in _setups(one, one_setup=bool(one_setup))
+        for setup in _setups(one, metafunc.definition.nodeid if one_setup else None)
         if not (names & _SYNC and setup.client == "async")
         if not (names & _ASYNC and setup.client == "sync")
     ]
@@ -99,9 +99,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("server, setup", params, indirect=True)
 
 
-def _setups(server: Found, *, one_setup: bool) -> tuple[Setup, ...]:
-    if one_setup:
-        return setups.ONE
+def _setups(server: Found, one_setup_of: str | None) -> tuple[Setup, ...]:
+    if one_setup_of:
+        return setups.one_for_each_client(f"{one_setup_of} on {server.name}")
     return setups.ALL if server is finding.servers()[0] else setups.PAIRWISE
 
 

@@ -63,6 +63,20 @@ def test_each_pair_of_choices_occurs_in_the_covering_setups() -> None:
             )
 
 
+def test_one_setup_for_each_client_is_another_for_each_test() -> None:
+    chosen = {setups.one_for_each_client(f"test_{n} on a server") for n in range(64)}
+    assert {setup for pair in chosen for setup in pair} == set(setups.ALL)
+    for sync, other in chosen:
+        assert (sync.client, other.client) == ("sync", "async")
+        assert sync.protocol != other.protocol
+        assert sync.decode != other.decode
+
+
+def test_the_choice_is_the_same_in_each_process() -> None:
+    names = [str(one) for one in setups.one_for_each_client("a test")]
+    assert names == ["sync-resp2-bytes", "async-resp3-str"]
+
+
 def test_a_key_is_seen_with_its_life_and_removed(server: Server, prefix: str) -> None:
     server.raw.set(f"{prefix}:brief", "x", px=60_000)
     server.raw.set(f"{prefix}:eternal", "x")

@@ -170,7 +170,6 @@ async def test_a_plain_client_on_a_cluster_is_told_so(cluster: Clustered, own: A
     client.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("setup", ONE, ids=str)
 async def test_a_node_that_is_gone_is_unavailable(setup: Setup) -> None:
     if not finding.binaries():

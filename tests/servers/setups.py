@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
@@ -26,9 +27,20 @@ _PROTOCOLS: tuple[Literal[2, 3], ...] = (2, 3)
 # and reads replies, which hardly depends on the server, so the others get the four setups in
 # which each pair of choices (client and protocol, client and decoding, protocol and decoding)
 # still occurs: half the time, and only a fault that needs all three choices and one particular
-# server would be missed. Where not even that matters, `one_setup` is one run for each client.
+# server would be missed. Where not even that matters, `one_setup` is one run for each client;
+# which setups these are is another choice for each test and server, so that the suite meets all.
 ALL = tuple(Setup(*choice) for choice in product(_CLIENTS, _PROTOCOLS, (False, True)))
 PAIRWISE = tuple(
     setup for setup in ALL if (setup.client == "sync") == (setup.decode == (setup.protocol == 3))
 )
+_SYNC, _ASYNC = ALL[:4], ALL[4:]
+
+
+def one_for_each_client(test: str) -> tuple[Setup, Setup]:
+    """Choose a setup of each client, alike in nothing, by the name of a test and its server."""
+    number = zlib.crc32(test.encode()) % len(_SYNC)  # hash() is another in each process
+    return _SYNC[number], _ASYNC[-1 - number]
+
+
+# For tests that start a server and make its clients themselves.
 ONE = (Setup("sync", 2, decode=False), Setup("async", 3, decode=True))
