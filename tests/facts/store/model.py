@@ -43,13 +43,11 @@ def search(
     (question,) = embed([asked.text])
     cosines = {fact.id: _cosine(question, embed([fact.text])[0]) for fact in shown}
     words = _bm25(facts, asked.text)
-    most = max(candidates, 2 * asked.top_k) + len(asked.exclude)
-    near = sorted(cosines, key=lambda id_: (-round(cosines[id_], 6), id_))[:most]
-    # An engine does not know what is excluded, and is asked for so many more instead.
+    most = max(candidates, 2 * asked.top_k)
     for fact in shown:
         if fact.id in asked.exclude or asked.exclude & set(fact.sources):
             del cosines[fact.id]
-    near = [id_ for id_ in near if id_ in cosines]
+    near = sorted(cosines, key=lambda id_: (-round(cosines[id_], 6), id_))[:most]
     having = sorted((id_ for id_ in words if id_ in cosines), key=lambda id_: (-words[id_], id_))[
         :most
     ]

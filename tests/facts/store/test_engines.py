@@ -147,6 +147,19 @@ async def test_equals_at_the_edge_of_the_candidates_are_taken_by_their_ids(
     assert [hit.fact.id for hit in hits] == near + sorted({one.id for one in added} - {*near})
 
 
+@pytest.mark.one_setup
+async def test_what_is_left_out_takes_the_place_of_nothing(new_facts: NewFacts) -> None:
+    """Also where all of the nearest ones are left out, and more of them than hits are wanted."""
+    facts = new_facts(
+        **{**options(4), "embed": lambda texts: [_turned(1, is_far=False)] * len(texts)}
+    )
+    new = [NewFact(text=f"n{n}", sources=(f"t{n}",)) for n in range(90)]
+    added = await facts.add_many("ada", new)
+    left_out = {f"t{n}" for n in range(60)}
+    hits = await facts.search("ada", "?", top_k=2, min_score=None, exclude=left_out)
+    assert [hit.fact.id for hit in hits] == [one.id for one in added[60:62]]
+
+
 def _turned(number: int, is_far: bool) -> list[float]:  # noqa: FBT001 - of two groups
     """Give vectors of which those of a group are as near as one another to that of number 0."""
     vector = [1.0] + [0.0] * (DIMENSIONS - 1)

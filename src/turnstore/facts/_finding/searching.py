@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Question", "get", "list_facts", "read_records", "search", "search_in"]
 
 _READ_AT_ONCE = 2000
+_LEFT_OUT = 10
 _LISTED_AT_ONCE = 200
 
 
@@ -101,12 +102,15 @@ def search_in(
     rules = ranking or base.settings.ranking
     yield from base.prepare()
     counted = terms(question.text)
-    # Those that are left out must not take the place of others.
-    most = rules.reach(question.top_k) + len(question.exclude) + len(question.passed)
+    most = rules.reach(question.top_k)
+    # No engine knows what is left out, and that must not take the place of others. Mostly it is
+    # little: then it need not be asked a second time.
+    left_out = len(question.exclude) + len(question.passed)
+    asked = most + min(left_out, _LEFT_OUT)
     looked: _Looked = yield script_call(
         "facts_look",
         place,
-        {"few": most},
+        {"few": asked},
         _read_looked,
         writes=False,
         more=[term.encode("utf-8", "surrogatepass") for term in counted],
@@ -116,7 +120,7 @@ def search_in(
         return []
     backend = yield from base.backend_of(looked.spaces)
     (vector,) = yield from base.embed(backend, [question.text])
-    finder = _Finder(base, place, backend, question, digest, rules, vector, looked, most)
+    finder = _Finder(base, place, backend, question, digest, rules, vector, looked, most, asked)
     hits = yield from finder.hits(counted)
     if is_use:
         yield from _touch(base, place, [hit.fact.id for hit in hits], looked.now_ms)
@@ -137,6 +141,7 @@ class _Finder:
         vector: Vector,
         looked: _Looked,
         most: int,
+        asked: int,
     ) -> None:
         self._base = base
         self._place = place
@@ -146,6 +151,7 @@ class _Finder:
         self._vector = vector
         self._looked = looked
         self._most = most
+        self._asked = asked
         self._as_of_ms = stamp(question.as_of) if question.as_of else looked.now_ms
         known_at = question.known_at
         self._known_at_ms = None if known_at is None else stamp(known_at)
@@ -158,8 +164,7 @@ class _Finder:
         looked, question, ranking = self._looked, self._question, self._ranking
         records = dict(zip(counted, looked.records, strict=True))
         lexical = Lexical(counted, records, looked.facts, looked.length)
-        near = yield from self._near()
-        found = yield from self._candidates(near, lexical)
+        found = yield from self._candidates(lexical)
         pool = self._pool(found, lexical)
         asked = (ranking, looked.now_ms, question.top_k, question.text)
         wanted = neighbours_wanted(pool, *asked)
@@ -178,8 +183,8 @@ class _Finder:
             for one in ranked
         ]
 
-    def _near(self) -> Flow[dict[str, bytes]]:
-        """Find the nearest facts, with what came along of their vectors."""
+    def _near(self, asked: int) -> Flow[dict[str, bytes]]:
+        """Find so many nearest facts, with what came along of their vectors."""
         engine, space = self._backend.engine, self._backend.space
         looked, facts = self._looked, self._looked.facts
         if looked.ids:  # they are so few that all of them are candidates: no index is needed
@@ -191,9 +196,9 @@ class _Finder:
             self._digest,
             looked.since_ms,
         )
-        looked_for = (self._place, space, self._vector, self._most, wanted, facts)
+        looked_for = (self._place, space, self._vector, asked, wanted, facts)
         near = yield from engine.nearest(*looked_for)
-        if len(near) >= self._most:
+        if len(near) >= asked:
             return near
         # Fewer than there may be: because the others may not be shown, or as the server has not
         # indexed all of them yet, after a restart. Then all of them are looked at here.
@@ -206,9 +211,10 @@ class _Finder:
         )
         return {**dict.fromkeys((yield from all_ids(self._place, "search")), b""), **near}
 
-    def _candidates(self, near: dict[str, bytes], lexical: Lexical) -> Flow[dict[str, _Found]]:
+    def _candidates(self, lexical: Lexical) -> Flow[dict[str, _Found]]:
         """Read the facts that are near, and the best by their words, of those that are shown."""
-        most = self._most
+        most, asked = self._most, self._asked
+        near = yield from self._near(asked)
         found: dict[str, _Found] = {}
         by_words: list[str] = []
         unread = dict.fromkeys(near)  # they are read with the first ones
@@ -222,7 +228,14 @@ class _Finder:
             start += most
             if len(by_words) >= most or start >= len(lexical):
                 break
-        nearest = self._nearest([one for one in near if one in found], found)
+        shown = [one for one in near if one in found]
+        while len(shown) < most and asked <= len(near) < self._looked.facts:
+            asked *= 2
+            more = yield from self._near(asked)
+            found.update((yield from self._read([one for one in more if one not in near], more)))
+            near = more
+            shown = [one for one in near if one in found]
+        nearest = self._nearest(shown, found)
         return {one: found[one] for one in dict.fromkeys((*nearest, *by_words[:most]))}
 
     def _nearest(self, ids: list[str], found: dict[str, _Found]) -> list[str]:
