@@ -85,7 +85,6 @@ def _without_late_doubles(ids: list[str]) -> list[str]:
 
 async def test_threads_or_tasks(new_store: NewStore, server: Server) -> None:
     chat = new_store(max_messages=None).conversation("ada")
-    await chat.stat()  # an asyncio Cluster client is not ready for many at once before
     await asyncio.gather(*(_write(chat, writer) for writer in range(WRITERS)))
     raw = look(server.raw, chat.key)
     _check(raw)
@@ -97,7 +96,6 @@ async def test_threads_or_tasks_while_old_turns_are_dropped(
     new_store: NewStore, server: Server
 ) -> None:
     chat = new_store(max_messages=50).conversation("ada")
-    await chat.stat()
     await asyncio.gather(*(_write(chat, writer) for writer in range(WRITERS)))
     raw = look(server.raw, chat.key)
     _check(raw, all_held=False)
@@ -122,7 +120,6 @@ async def test_connections_are_cut_all_the_while(
     new_store: NewStore, proxy: Proxy, server: Server
 ) -> None:
     chat = new_store(at=proxy, max_messages=None).conversation("ada")
-    await chat.stat()
     ended = asyncio.Event()
     cutter = asyncio.create_task(_cut_often(proxy, ended))
     await asyncio.gather(*(_write(chat, writer) for writer in range(WRITERS)))
