@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from openai import AsyncOpenAI, OpenAI
 
 from tests.facts.meaning.kit import new, news
+from tests.servers.facade import inner
 from turnstore.context import Context
+from turnstore.facts import Facts
+from turnstore.testing import ModelServer, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -365,19 +369,22 @@ async def test_a_template_of_ones_own(kit: Kit) -> None:
 
 
 async def test_a_client_of_the_openai_sdk_is_a_model(kit: Kit) -> None:
-    asked: list[Any] = []
-
-    def create(**options: Any) -> Any:
-        asked.append(options)
-        message = SimpleNamespace(content='{"facts": []}')
-        return SimpleNamespace(choices=[SimpleNamespace(message=message)])
-
-    client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
-    kit.model = client  # type: ignore[assignment]  # as said
-    await kit.say("I sail.")
-    assert (await kit.extraction(model="gpt-x").extract(kit.chat)).turns == 1
-    assert asked[0]["model"] == "gpt-x"
-    assert "user: I sail." in asked[0]["messages"][0]["content"]
+    is_sync = isinstance(inner(kit.facts), Facts)
+    with ModelServer() as server:
+        options: Any = {"base_url": server.base_url, "api_key": "none", "max_retries": 0}
+        client: Any = OpenAI(**options) if is_sync else AsyncOpenAI(**options)
+        kit.model = client
+        await kit.say("I sail.")
+        server.script(Reply(json.dumps({"facts": [new("Ada sails.")]})))
+        made = await kit.extraction(model="gpt-x").extract(kit.chat)
+        (request,) = server.requests
+        if is_sync:
+            client.close()
+        else:
+            await client.close()
+    assert (made.turns, await kit.texts()) == (1, ["Ada sails."])
+    assert request.body["model"] == "gpt-x"
+    assert "user: I sail." in request.messages[0]["content"]
 
 
 async def test_what_is_stored_is_redacted(
