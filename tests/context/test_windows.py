@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.context.talks import SIZES, Talk, read, size, talk, turn, windows
-from tests.unit.histories import user
+from tests.unit.histories import Json, asks, assistant, result, user
 from turnstore import Window
 from turnstore._windowing import Density
 from turnstore.context import TokenCounter
@@ -175,6 +175,47 @@ def test_a_growing_conversation_is_read_with_one_command_and_seldom_two(window: 
     counts = [read(Talk(turns[:n]).stored(), window, density)[1] for n in range(1, 301)]
     assert max(counts) <= 2
     assert counts.count(2) <= 6, "one in fifty"
+
+
+def working(random: Random) -> list[list[Json]]:
+    """Make a turn of which some have tool loops, as those of an agent."""
+    loops = [
+        [asks(f"c{n}"), {**result(f"c{n}"), "content": "r " * random.randint(5, 300)}]
+        for n in range(random.choice([0] * 7 + [1, 2, 3]))
+    ]
+    question = user("q " * random.randint(5, 80))
+    answer = assistant("a " * random.randint(20, 300))
+    return [[question, *(message for loop in loops for message in loop), answer]]
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        Window(messages=20),
+        Window(messages=50),
+        Window(messages=100),
+        Window(tokens=4000),
+        Window(tokens=4000, step=0.5),
+        Window(turns=25, messages=50, tokens=4000),
+    ],
+    ids=str,
+)
+def test_many_conversations_of_mixed_turns_are_seldom_read_with_two_commands(
+    window: Window,
+) -> None:
+    """As users come: one of 20 conversations of a store, a read, then the turn."""
+    random, density = Random(1), Density()
+    talks = [Talk([]) for _ in range(20)]
+    counts: list[int] = []
+    for number in range(900):
+        held = random.choice(talks)
+        if held.turns:
+            counts.append(read(held.stored(), window, density)[1])
+        if number == 300:  # the store has seen some of them
+            counts.clear()
+        held.turns.append(working(random))
+    assert max(counts) <= 2
+    assert counts.count(2) <= len(counts) * 0.05, "one in twenty"
 
 
 # What is said in the log
