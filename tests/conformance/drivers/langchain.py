@@ -222,6 +222,7 @@ class History(_LangChain):
             "a history does not see the options of a call"
         ),
         "test_what_a_context_adds_is_sent_and_not_stored": _NO_QUESTION,
+        "test_an_exchange_is_recalled_in_another_conversation_of_its_owner": _NO_QUESTION,
         "test_reject_raises_the_answer_of_the_one_that_came_second": _NO_END,
         "test_no_redis_at_the_save_raises_the_answer": _NO_END,
         "test_serialize_lets_the_second_wait_and_see_the_first": _NO_END,

@@ -134,6 +134,7 @@ class LlamaIndex(Driver):
         ),
         "test_what_a_context_adds_is_sent_and_not_stored": _OPTION,
         "test_what_comes_after_a_save_is_given_each_turn_once": _OPTION,
+        "test_an_exchange_is_recalled_in_another_conversation_of_its_owner": _OPTION,
         "test_going_on_without_memory": _OPTION,
         "test_reject_raises_the_answer_of_the_one_that_came_second": _OPTION,
         "test_serialize_lets_the_second_wait_and_see_the_first": _OPTION,
