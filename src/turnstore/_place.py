@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, TypedDict
 
 from . import _element, _history, _json, _keys, _owners
-from ._calls import Flow
+from ._calls import Ask, Call, Flow
 from ._checks import (
     DEFAULT_WINDOW,
     check_revision,
@@ -27,7 +27,7 @@ from ._keys import Keys, OwnerKeys
 from ._redaction import Redact, redacted, redacted_text
 from ._windowing import Density
 from .context import Context, Summary, TokenCounter
-from .context.summary import Carried, carried, fold, is_due
+from .context.summary import Carried, carried, fold, is_due, warn_of_uncounted
 from .context.tokens import token_counter
 from .errors import LimitError
 from .messages import Format, Input, Message, format_named, plain_messages
@@ -209,7 +209,12 @@ class Place:
             closes: Whether a topic ends with this history, which is then folded whole.
         """
         summary = context.summary
-        if summary is None or not history:
+        if summary is None:
+            return "", None
+        if summary.after_tokens is not None and self.counter is None:
+            yield from self._count()
+            warn_of_uncounted(history)
+        if not history:
             return "", None
         first = shown.elements[0].turn if shown else history.elements[-1].turn + 1
         if first == 1:
@@ -378,10 +383,22 @@ class Place:
         """Read the newest turns that fit; where something begins with it, the history says so."""
         window = check_window(window)
         home = self._home
-        if window.tokens is not None and home.counter is None:
-            home.counter = token_counter(None)
         begin = _owners.begin(self.keys) if begins and self.keys.owner else None
+        if window.tokens is not None and home.counter is None:
+            return self._read_counting(window, begin)
         return _history.read(self.keys, window, home.density, home.counter, begin=begin)
+
+    def _read_counting(self, window: Window, begin: Call | None) -> Flow[History]:
+        home = self._home
+        yield from self._count()
+        return (
+            yield from _history.read(self.keys, window, home.density, home.counter, begin=begin)
+        )
+
+    def _count(self) -> Flow[None]:
+        """Count tokens from now on, if nothing did so; an event loop goes on meanwhile."""
+        if self._home.counter is None:
+            self._home.counter = yield Ask(token_counter, (None,))
 
     def turns(self, limit_: int, before: int | None) -> Flow[TurnPage]:
         """Read a page of turns."""

