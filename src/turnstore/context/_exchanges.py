@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from turnstore.messages import Format, Message
 
 __all__ = ["Exchanges"]
@@ -14,15 +16,17 @@ class Exchanges:
     Everything is said in indexes of the list.
 
     Attributes:
-        instructions: System and developer messages; they belong to no exchange.
+        instructions: What stays in any case, such as system messages; it belongs to no exchange.
         leading: How many of the messages are instructions before all others.
         unpaired: Tool calls without results and results without calls; they belong to
             no exchange either. A call is not among them while its results can still come.
         led: How many of the exchanges a user began.
     """
 
-    def __init__(self, messages: list[Message], rules: Format) -> None:
-        self.instructions = [at for at, one in enumerate(messages) if rules.is_instruction(one)]
+    def __init__(
+        self, messages: list[Message], rules: Format, is_instruction: Callable[[Message], bool]
+    ) -> None:
+        self.instructions = [at for at, one in enumerate(messages) if is_instruction(one)]
         policy = set(self.instructions)
         self.leading = next((at for at in range(len(messages)) if at not in policy), len(messages))
         pairs, self.unpaired = _paired(messages, rules, policy)
@@ -69,13 +73,17 @@ def _paired(
     waiting: dict[str, list[int]] = {}  # where the calls of each id stand
     pairs: list[tuple[int, int]] = []
     alone: set[int] = set()
-    latest = -1  # the newest message that is neither an instruction nor a result
+    # The newest message that is neither an instruction nor a result. Where calls are items of
+    # their own, without a role, it is those that were made at once.
+    latest: set[int] = set()
+    answered = False
     for at, message in enumerate(messages):
         if at in policy:
             continue
         results = rules.results(message)
         if not results:
-            latest = at
+            latest = {at} if "role" in message or answered else latest | {at}
+        answered = bool(results)
         for id_ in results:
             calls = waiting.get(id_)
             if calls:
@@ -85,6 +93,6 @@ def _paired(
                 alone.add(at)
         for id_ in rules.calls(message):
             waiting.setdefault(id_, []).append(at)
-    unanswered = {at for calls in waiting.values() for at in calls} - {latest}
+    unanswered = {at for calls in waiting.values() for at in calls} - latest
     alone |= unanswered | {result for call, result in pairs if call in unanswered}
     return pairs, alone

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from turnstore._calls import Ask
-from turnstore.messages import FORMATS, Input, Message, plain_messages
+from turnstore.messages import FORMATS, Format, Input, Message, plain_messages
 from turnstore.window import limit
 
 from ._common import (
@@ -31,14 +31,17 @@ __all__ = ["SUMMARY_HEADING", "SUMMARY_PROMPT", "Processor", "Summarize"]
 Summarize: TypeAlias = Callable[[str], "str | Awaitable[str]"]
 """Takes a prompt and answers a summary."""
 
-_RULES = FORMATS["openai.chat"]
+_FORMATS = ("openai.chat", "openai.responses", "anthropic.messages", "google.contents")
+
+# What chat completions have nowhere, and another provider's messages always have where tools are.
+_OTHER_BLOCKS = frozenset(("tool_use", "tool_result"))
 
 # The share of the budget that is kept free for a summary when something falls out.
 _ROOM = 8
 
 
 class Processor:
-    """Trims a list of chat messages, and carries what falls out as a summary.
+    """Trims a list of messages, and carries what falls out as a summary.
 
     For histories that are not kept in a store. An exchange is a user's message and
     everything up to the next one; exchanges fall out whole, oldest first, and the newest
@@ -47,7 +50,8 @@ class Processor:
     left out, but for calls at the very end of the list whose results are still to come.
 
     The limits are applied in the order of the arguments. The summary is a system message
-    after the leading ones. It is found there again the next time by its first line, and
+    after the leading ones; for Anthropic and Gemini, whose messages know no such role, it is a
+    message of the user. It is found there again the next time by its first line, and
     is then an input of the next summary: give the processor what it gave before, with the
     new messages at its end. Where `summarize` fails, the list is trimmed all the same;
     the failure is logged, and counted in `counts["summary"]`.
@@ -60,6 +64,8 @@ class Processor:
         summary_prompt_template: The prompt for `summarize`. `{transcript}` stands for what
             fell out; `{summary}` for the summary so far, which goes before the messages
             where the template has no such place.
+        format: Whose messages they are: `openai.chat`, `openai.responses`,
+            `anthropic.messages` or `google.contents`.
         summarize: Takes a prompt and answers the summary as text. With `aprocess` it may
             be async; a sync one runs in the event loop there, and holds it up.
         count_tokens: The name of an encoding or a model, or a function that counts one
@@ -67,7 +73,8 @@ class Processor:
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: A limit is below 1, or there is nothing to summarise with.
+        ValueError: A limit is below 1, there is nothing to summarise with, or the format is
+            another one.
 
     Example:
         >>> from turnstore.context import Processor
@@ -90,9 +97,14 @@ class Processor:
         use_summary: bool = False,  # noqa: FBT001, FBT002 - they are applied in this order
         summary_prompt_template: str = SUMMARY_PROMPT,
         *,
+        format: str = "openai.chat",  # noqa: A002 - the public name
         summarize: Summarize | None = None,
         count_tokens: str | Callable[[Message], int] | TokenCounter | None = None,
     ) -> None:
+        if format not in _FORMATS:
+            msg = f"Processor(format={format!r}): the formats are {', '.join(_FORMATS)}"
+            raise ValueError(msg)
+        self._rules = FORMATS[format]
         self._max_exchanges = limit("Processor(max_exchanges={})", max_exchanges)
         self._max_tokens = limit("Processor(max_tokens={})", max_tokens)
         check_template("summary_prompt_template", summary_prompt_template, "transcript")
@@ -108,7 +120,7 @@ class Processor:
         """How often it happened: `summary` (it failed), `unpaired` (a message left out)."""
 
     def process(self, messages: Input) -> list[Message]:
-        """Trim a list of chat messages.
+        """Trim a list of messages.
 
         Args:
             messages: Messages as dicts or SDK objects, oldest first. They are not changed.
@@ -118,7 +130,7 @@ class Processor:
 
         Raises:
             TypeError: They are no messages, or `summarize` is async.
-            ValueError: A message is not JSON, or has no role.
+            ValueError: A message is not JSON, or not one of the format.
         """
         flow = self._flow(messages)
         answer: Any = None
@@ -140,7 +152,7 @@ class Processor:
             return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
 
     async def aprocess(self, messages: Input) -> list[Message]:
-        """Trim a list of chat messages.
+        """Trim a list of messages.
 
         Args:
             messages: Messages as dicts or SDK objects, oldest first. They are not changed.
@@ -150,7 +162,7 @@ class Processor:
 
         Raises:
             TypeError: They are no messages.
-            ValueError: A message is not JSON, or has no role.
+            ValueError: A message is not JSON, or not one of the format.
         """
         flow = self._flow(messages)
         try:
@@ -168,13 +180,18 @@ class Processor:
             return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
 
     def _flow(self, given: Input) -> Asking[list[Message]]:
-        messages = plain_messages(given, _RULES)
-        exchanges = Exchanges(messages, _RULES)
+        rules = self._rules
+        messages = plain_messages(given, rules)
+        if rules.name == "openai.chat":
+            _check_chat(messages)
+        exchanges = Exchanges(
+            messages, rules, lambda one: rules.is_instruction(one) or _is_summary(one, rules)
+        )
         if exchanges.unpaired:
             self.counts["unpaired"] += len(exchanges.unpaired)
         # Summaries count as instructions until a new one takes their place.
         budget = _Budget(self._max_tokens, self._counter, messages, exchanges)
-        earlier = [at for at in exchanges.instructions if _is_summary(messages[at])]
+        earlier = [at for at in exchanges.instructions if _is_summary(messages[at], rules)]
         start = exchanges.start(self._first_by_number(exchanges))
         start = max(start, budget.start(exchanges.instructions))
         trimmed = [messages[at] for at in exchanges.kept(start)]
@@ -182,7 +199,7 @@ class Processor:
             return trimmed
 
         instructions = [at for at in exchanges.instructions if at not in earlier]
-        summary = "\n\n".join(_summary_of(messages[at]) for at in earlier)
+        summary = "\n\n".join(_summary_of(messages[at], rules) for at in earlier)
         # Trimmed a little further at once, so that the summary finds room.
         start = max(start, budget.start(instructions, budget.room(earlier)))
         fallen = exchanges.between(0, start)
@@ -192,7 +209,7 @@ class Processor:
             if not folded:
                 return trimmed
             summary = folded
-            carried = _carried(summary)
+            carried = _carried(summary, rules)
             further = budget.start(instructions, budget.count(carried))
             if further <= start:
                 break
@@ -220,7 +237,7 @@ class Processor:
         self, summarize: Summarize, summary: str, messages: list[Message]
     ) -> Asking[str | None]:
         """Fold messages into a summary; None where that failed."""
-        text = transcript(messages, _RULES, most=MOST_CHARACTERS)
+        text = transcript(messages, self._rules, most=MOST_CHARACTERS)
         if not text:
             return summary
         prompt = fill(self._template, summary=summary or "(none)", transcript=text)
@@ -291,14 +308,35 @@ class _Budget:
         return sum(self._instructions[at] for at in instructions)
 
 
-def _carried(summary: str) -> Message:
-    return {"role": "system", "content": f"{SUMMARY_HEADING}\n{summary}"}
+def _carried(summary: str, rules: Format) -> Message:
+    text = f"{SUMMARY_HEADING}\n{summary}"
+    # Where the user has to speak first, there is no other role among the messages.
+    return rules.user(text) if rules.user_first else rules.context(text)
 
 
-def _is_summary(message: Message) -> bool:
-    content = message.get("content")
-    return isinstance(content, str) and content.startswith(f"{SUMMARY_HEADING}\n")
+def _is_summary(message: Message, rules: Format) -> bool:
+    text = rules.text(message)
+    if not text.startswith(f"{SUMMARY_HEADING}\n"):
+        return False
+    return message.get("role") == _carried("", rules)["role"]
 
 
-def _summary_of(message: Message) -> str:
-    return str(message["content"]).partition("\n")[2]
+def _summary_of(message: Message, rules: Format) -> str:
+    return rules.text(message).partition("\n")[2]
+
+
+def _check_chat(messages: list[Message]) -> None:
+    """Refuse messages of other providers, whose calls and texts would not be seen.
+
+    Raises:
+        ValueError: There is one.
+    """
+    for at, message in enumerate(messages):
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else ()
+        kinds = {str(block.get("type")) for block in blocks if isinstance(block, dict)}
+        name = "anthropic.messages" if kinds & _OTHER_BLOCKS else ""
+        name = "google.contents" if "content" not in message and "parts" in message else name
+        if name:
+            msg = f"message {at} is one of {name}; give Processor(format={name!r})"
+            raise ValueError(msg)
