@@ -159,7 +159,7 @@ def test_each_exchange_is_kept_or_in_the_one_summary(
 
 
 def test_calls_of_responses_that_are_made_at_once_wait_together() -> None:
-    items = [
+    items: list[Json] = [
         {"role": "user", "content": "q"},
         {"type": "reasoning", "id": "r", "summary": []},
         {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},

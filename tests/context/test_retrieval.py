@@ -99,7 +99,7 @@ def test_tokens_are_estimated_where_the_store_counts_nothing(
     monkeypatch.setattr(tiktoken, "get_encoding", never)
     monkeypatch.setattr(tiktoken.load, "read_file", never)
     monkeypatch.setattr(tokens, "_encoding", never)
-    found = Retrieval(lambda _: ["a" * 33, "b" * 27, "c"], tokens=11)
+    found = Retrieval(lambda _: ["a" * 60, "b" * 27, "c"], tokens=17)
     assert recalled(found, counter=None) == "b" * 27 + "\n\nc"
 
 

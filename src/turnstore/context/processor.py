@@ -318,7 +318,7 @@ def _is_summary(message: Message, rules: Format) -> bool:
     text = rules.text(message)
     if not text.startswith(f"{SUMMARY_HEADING}\n"):
         return False
-    return message.get("role") == _carried("", rules)["role"]
+    return bool(message.get("role") == _carried("", rules)["role"])
 
 
 def _summary_of(message: Message, rules: Format) -> str:

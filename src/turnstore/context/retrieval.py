@@ -76,7 +76,7 @@ class Retrieval:
         source: Asked with a `Query` before each call of the model.
         deadline: Seconds that it may take; None waits as long as it takes.
         tokens: At most so many tokens of its texts, by the counter of the store, or where it
-            has none a token for each 3 bytes. Only whole texts are taken, in their order; one
+            has none a token for each 3 bytes and 4 a text. Only whole texts are taken, in their order; one
             that does not fit makes room for those after it. None takes all.
         strict: Whether a failure is raised, so that the model is not called.
         title: Stands above its texts in what the model reads.
@@ -216,7 +216,7 @@ def _within(
 def _estimate(text: str) -> int:
     # More than English has (4 bytes a token), about what Chinese has; a budget holds. A tokenizer
     # may have to fetch its table first, which no deadline of a source would end.
-    return len(text.encode("utf-8", "replace")) // 3 + 1
+    return len(text.encode("utf-8", "replace")) // 3 + 4
 
 
 def _read_out(source: Source) -> Callable[[Query], Any]:
