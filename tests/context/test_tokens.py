@@ -18,7 +18,7 @@ from turnstore.context import tokens as counting
 from turnstore.context.tokens import token_counter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.conftest import NewStore
     from tests.servers.running import Server
@@ -99,7 +99,6 @@ def zähle(message: dict[str, Any]) -> int:  # noqa: PLC2401 - a name that is no
     [
         (len, "builtins.len"),
         (Words(), f"{__name__}.Words"),
-        (functools.partial(zähle), "functools.partial"),
         (zähle, f"{__name__}.z&#228;hle"),
         (lambda _: 1, f"{__name__}.<lambda>"),
     ],
@@ -109,6 +108,69 @@ def test_a_function_counts_under_its_name(function: Any, name: str) -> None:
     assert counter.name == name
     assert counter({"role": "user", "content": "two words"}) in (1, 2)
     assert token_counter(counter) is counter
+
+
+def scaled(message: dict[str, Any], per: int) -> int:
+    return len(message["content"]) * per
+
+
+def counting_by(per: int) -> Callable[[dict[str, Any]], int]:
+    def count(message: dict[str, Any]) -> int:
+        return scaled(message, per)
+
+    return count
+
+
+class Scale:
+    def count(self, message: dict[str, Any]) -> int:
+        return scaled(message, 1)
+
+
+def test_partials_go_by_their_function_and_their_arguments(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    names = [token_counter(functools.partial(scaled, per=per)).name for per in (1, 100, 1)]
+    assert names[0] == names[2] != names[1]
+    assert all(name.startswith(f"{__name__}.scaled(") for name in names)
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    "counter",
+    [
+        lambda _: 1,
+        counting_by(1),
+        Words(),
+        Scale().count,
+        functools.partial(counting_by(1)),
+        functools.partial(scaled, per=object()),  # type: ignore[arg-type]  # wrong on purpose
+    ],
+    ids=["lambda", "inner", "object", "method", "partial of inner", "partial of an address"],
+)
+def test_a_name_that_others_may_have_is_warned_about(
+    counter: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = token_counter(counter).name
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("turnstore", logging.WARNING)
+    assert name in record.getMessage()
+    assert "TokenCounter(name, function)" in record.getMessage()
+    caplog.clear()
+    token_counter(TokenCounter("mine", counter))
+    token_counter(zähle)
+    assert caplog.records == []
+
+
+@pytest.mark.one_setup
+async def test_partials_of_other_arguments_are_not_mixed_in(
+    new_store: NewStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    stores = [new_store(count_tokens=functools.partial(scaled, per=per)) for per in (1, 100)]
+    for store in stores:
+        await store.conversation("c").append("x" * 10)
+    assert len(await stores[1].conversation("c").read(Window(tokens=1999))) == 1
+    (record,) = caplog.records
+    assert "counted on reading" in record.getMessage()
 
 
 @pytest.mark.parametrize("name", ["", "a b", 'a"b', "a\\b", "ä", "a\n", "a" * 129, None, 7])

@@ -76,8 +76,8 @@ class Retrieval:
         source: Asked with a `Query` before each call of the model.
         deadline: Seconds that it may take; None waits as long as it takes.
         tokens: At most so many tokens of its texts, by the counter of the store, or where it
-            has none a token for each 3 bytes and 4 a text. Only whole texts are taken, in their order; one
-            that does not fit makes room for those after it. None takes all.
+            has none a token for each 3 bytes and 4 a text. Only whole texts are taken, in
+            their order; one that does not fit makes room for those after it. None takes all.
         strict: Whether a failure is raised, so that the model is not called.
         title: Stands above its texts in what the model reads.
 

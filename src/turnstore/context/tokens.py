@@ -19,10 +19,12 @@ rules where there are some, and else by an estimate that this module states:
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
+from hashlib import blake2b
 from typing import Any, Protocol
 
 from ._costs import message_tokens
@@ -97,8 +99,10 @@ def token_counter(
 
     Args:
         counter: The name of an encoding ("o200k_base") or of a model ("gpt-4o"); a
-            function that counts one message, which goes by its qualified name; a
-            `TokenCounter`; None for `cl100k_base`.
+            function that counts one message, which goes by its qualified name, and a partial
+            by that and its arguments; a `TokenCounter`; None for `cl100k_base`. A lambda, a
+            function inside another one, a method and an object have names that do not tell
+            them apart: that is a warning.
 
     Raises:
         TypeError: It is none of these.
@@ -117,12 +121,31 @@ def token_counter(
 
         return TokenCounter(encoding.name, count)
     if callable(counter):
-        # An object that can be called goes by its class; "é" in a name becomes "&#233;".
-        named = counter if hasattr(counter, "__qualname__") else type(counter)
-        name = f"{named.__module__}.{named.__qualname__}"
-        return TokenCounter(name.encode("ascii", "xmlcharrefreplace").decode()[-128:], counter)
+        name, is_its_own = _name_of(counter)
+        if not is_its_own:
+            log.warning(
+                "the token counter %s goes by a name that other rules may have as well, and counts "
+                "of one name are added up. Give it a name of its own: TokenCounter(name, function)",
+                name,
+            )
+        return TokenCounter(name, counter)
     msg = f"a token counter is the name of an encoding or model, or a function, not {counter!r}"
     raise TypeError(msg)
+
+
+def _name_of(function: Callable[..., Any]) -> tuple[str, bool]:
+    """Name a function by where it stands; tell whether nothing else has that name."""
+    if isinstance(function, partial):
+        given = repr((function.args, sorted(function.keywords.items())))
+        name, is_its_own = _name_of(function.func)
+        mark = blake2b(given.encode("utf-8", "replace"), digest_size=6).hexdigest()
+        # An object may go by its address, which another process has for another one.
+        return f"{name[-100:]}({mark})", is_its_own and " at 0x" not in given
+    # An object that can be called goes by its class; "é" in a name becomes "&#233;".
+    named: Any = function if hasattr(function, "__qualname__") else type(function)
+    name = f"{named.__module__}.{named.__qualname__}"
+    is_its_own = named is function and "<" not in name and not inspect.ismethod(function)
+    return name.encode("ascii", "xmlcharrefreplace").decode()[-128:], is_its_own
 
 
 @cache
