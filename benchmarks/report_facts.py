@@ -11,6 +11,7 @@ from report import find, time_text
 Figure = dict[str, Any]
 BEGIN = "<!-- facts, cost: drawn by `python benchmarks/run.py table --write` -->"
 END = "<!-- /facts -->"
+_SECOND = 1_000_000
 _WHERE = ("one owner", "one large owner", "many owners")
 
 
@@ -20,7 +21,7 @@ def table(result: dict[str, Any]) -> str:
     failures: list[str] = []
     ours: list[Figure] = []
     for peer in result["peers"].values():
-        failures += [f"- {one['subject']}: {one['reason']}" for one in peer["failures"]]
+        failures += [f"- {peer['title']}: {one['reason']}" for one in peer["failures"]]
         figures = peer["figures"]
         if not figures:
             continue
@@ -29,25 +30,32 @@ def table(result: dict[str, Any]) -> str:
         names = list(dict.fromkeys(one["subject"] for one in figures if one["case"] == "search"))
         if not ours:
             ours = figures
-            lines += [_row(figures, name) for name in names[:-1]]
-        lines.append(_row(figures, names[-1], beside=names[:-1]))
-    if ours:
-        added = find(ours, case="recall", subject="added")
-        turn = find(ours, case="recall", subject="turn")
-        if added and turn:
-            lines += [
-                "",
-                _recall(added, turn),
-            ]
+            lines += [_row(figures, name, name) for name in names[:-1]]
+        lines.append(_row(figures, names[-1], peer["title"], beside=names[:-1]))
+    if find(ours, case="recall", subject="added"):
+        lines += ["", _recall(ours)]
     return "\n".join([*lines, *(["", "Not measured:", "", *failures] if failures else [])])
 
 
-def _recall(added: Figure, turn: Figure) -> str:
-    return (
-        f"Recall adds to a turn {added['of_search']:.2f} times what the same search takes by "
-        f"itself (300 facts, plain; a turn without it: {time_text(turn['median_us'])}). The "
-        "embedder is a table here: what yours takes comes on top, once a turn."
-    )
+def _recall(figures: list[Figure]) -> str:
+    parts: list[str] = []
+    for added in figures:
+        if added["subject"] != "added":
+            continue
+        milliseconds = added["embedding_ms"]
+        turn, recalled, search = (
+            find(figures, case="recall", subject=name, embedding_ms=milliseconds)
+            for name in ("turn", "turn with recall", "search")
+        )
+        if turn and recalled and search:
+            parts.append(
+                f"an embedder that takes {milliseconds or 'next to nothing'}"
+                f"{' ms' if milliseconds else ''}: a turn {time_text(turn['median_us'])}, with "
+                f"recall {time_text(recalled['median_us'])}, the search with its embedding by "
+                f"itself {time_text(search['median_us'])}; recall adds {added['of_search']:.2f} "
+                "times that"
+            )
+    return f"What `Recall` adds to a turn (300 facts, plain). With {'. With '.join(parts)}."
 
 
 def _setting(result: dict[str, Any], peer: dict[str, Any]) -> list[str]:
@@ -65,7 +73,7 @@ def _setting(result: dict[str, Any], peer: dict[str, Any]) -> list[str]:
 def _head(figures: list[Figure], owners: int) -> list[str]:
     large = find(figures, case="search", where="one large owner")
     size = f"{large['facts']:,}" if large else "–"
-    cases = ("300 facts", f"{size} facts", f"{owners:,} owners of 300 beside it")
+    cases = ("300 facts", f"{size} facts", f"300 facts, {owners:,} other owners")
     searches = " | ".join(f"search, {case}: p50 / p95" for case in cases)
     return [
         (
@@ -76,7 +84,7 @@ def _head(figures: list[Figure], owners: int) -> list[str]:
     ]
 
 
-def _row(figures: list[Figure], name: str, beside: list[str] | None = None) -> str:
+def _row(figures: list[Figure], name: str, title: str, beside: list[str] | None = None) -> str:
     cells: list[str] = []
     for where in _WHERE:
         figure = find(figures, case="search", where=where, subject=name)
@@ -93,15 +101,20 @@ def _row(figures: list[Figure], name: str, beside: list[str] | None = None) -> s
     cells.append(time_text(fills[-1]["us_per_fact"]) if fills[-1] else "–")
     erased = [
         find(figures, case="erase", where=where, subject=name)
-        for where in ("many owners", "one large owner")
+        for where in ("one owner", "one large owner")
     ]
     cells.append(
         " / ".join(
-            time_text(one["median_us"]) if one and one["median_us"] is not None else "no way"
+            _seconds(one["median_us"]) if one and one["median_us"] is not None else "no way"
             for one in erased
         )
     )
-    return f"| {name} | {' | '.join(cells)} |"
+    return f"| {title} | {' | '.join(cells)} |"
+
+
+def _seconds(microseconds: float) -> str:
+    long = microseconds >= _SECOND
+    return f"{microseconds / _SECOND:.1f} s" if long else time_text(microseconds)
 
 
 def replace(page: str, result: dict[str, Any] | None) -> str:

@@ -22,9 +22,10 @@ from .subjects import OURS, Ours, Plain, Subject
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SMALL, LARGE = 300, 10_000
+SMALL, LARGE, MANY, TINY = 300, 10_000, 1_000, 30
 QUESTIONS = 200
-ERASED = 5
+ERASED = 3
+EMBEDDING_MS = 10  # what an embedder takes, where it is not left out
 Figure = dict[str, Any]
 
 
@@ -33,13 +34,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer")
     parser.add_argument("--engines", nargs="*", default=[kind.engine for kind in OURS])
-    parser.add_argument("--owners", type=int, default=100)
+    parser.add_argument("--owners", type=int, default=MANY)
     parser.add_argument("--large", type=int, default=LARGE)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
-    effort = harness.QUICK if options.quick else harness.Effort(seconds=8, max_rounds=200)
+    effort = harness.QUICK if options.quick else harness.Effort(seconds=10, max_rounds=200)
     if options.quick:
-        options.owners, options.large = 5, 1_000
+        options.owners, options.large = 20, 1_000
     types: list[type[Subject]] = [kind for kind in OURS if kind.engine in options.engines]
     if options.peer:
         types.append(importlib.import_module(f"facts.peers.{options.peer}").Peer)
@@ -70,46 +71,43 @@ def measure(
 ) -> list[Figure]:
     """Fill, search, add to it, search again, and erase."""
     figures: list[Figure] = []
-    used = {subject.name: _used(subject) for subject in subjects}
     names = [f"user {number}" for number in range(owners)]
-    for case, filled, asked, facts in (
-        ("one owner", ["ada"], ["ada"], SMALL),
-        ("one large owner", ["large"], ["large"], large),
-        ("many owners", names, names, SMALL),
+    for case, filled, facts, asked, held in (
+        ("one owner", ["ada"], SMALL, "ada", SMALL),
+        ("one large owner", ["large"], large, "large", large),
+        ("many owners", names, TINY, "ada", SMALL),
     ):
-        for subject in subjects:
-            started = time.monotonic()
-            for name in filled:
-                subject.fill(name, corpus.texts(name, facts))
-            seconds = time.monotonic() - started
-            grown = _used(subject) - used[subject.name]
-            used[subject.name] += grown
-            count = facts * len(filled)
-            figures.append(
-                {
-                    "case": "fill",
-                    "where": case,
-                    "facts": facts,
-                    "subject": subject.name,
-                    "bytes_per_fact": round(grown / count),
-                    "us_per_fact": round(seconds / count * 1e6, 1),
-                }
-            )
-        figures += _searches(subjects, case, asked, facts, effort)
+        figures += [_filled(subject, case, filled, facts) for subject in subjects]
+        figures += _searches(subjects, case, asked, held, effort)
     for subject in subjects:
         if isinstance(subject, Plain):
-            figures += _recall(subject, effort)
-    return figures + _erasures(subjects, names)
+            for milliseconds in (0, EMBEDDING_MS):
+                figures += _recall(subject, milliseconds, effort)
+    return figures + _erasures(subjects)
+
+
+def _filled(subject: Subject, case: str, owners: list[str], facts: int) -> Figure:
+    before = _used(subject)
+    started = time.monotonic()
+    for owner in owners:
+        subject.fill(owner, corpus.texts(owner, facts))
+    seconds = time.monotonic() - started
+    count = facts * len(owners)
+    print(f"{subject.name}: {case} filled in {seconds:.1f} s", file=sys.stderr, flush=True)
+    return {
+        "case": "fill",
+        "where": case,
+        "facts": facts,
+        "subject": subject.name,
+        "bytes_per_fact": round((_used(subject) - before) / count),
+        "us_per_fact": round(seconds / count * 1e6, 1),
+    }
 
 
 def _searches(
-    subjects: Sequence[Subject], case: str, owners: list[str], facts: int, effort: harness.Effort
+    subjects: Sequence[Subject], case: str, owner: str, facts: int, effort: harness.Effort
 ) -> list[Figure]:
-    asked = [
-        (owner, question)
-        for number, owner in enumerate((owners * QUESTIONS)[:QUESTIONS])
-        for question in corpus.questions(f"{owner} {number}", 1)
-    ]
+    asked = [(owner, question) for question in corpus.questions(owner, QUESTIONS)]
     gos = [harness.Go(subject.name, _searching(subject, asked)) for subject in subjects]
     harness.run(harness.interleave(gos, "sync", effort), None)
     found = harness.figures("search", "sync", gos, where=case, facts=facts)
@@ -130,35 +128,42 @@ def _searching(subject: Subject, asked: list[tuple[str, str]]) -> Any:
     return search
 
 
-def _recall(ours: Plain, effort: harness.Effort) -> list[Figure]:
-    """What a turn takes with and without recall, beside the search alone."""
+def _recall(ours: Plain, milliseconds: int, effort: harness.Effort) -> list[Figure]:
+    """What a turn takes with and without recall, beside the search alone.
+
+    The search has the embedding in it, which takes so many milliseconds.
+    """
     asked = corpus.questions("ada", QUESTIONS)
+    ours.embedding_ms = milliseconds
     gos = [
         harness.Go("turn", lambda at: ours.turn("ada", asked[at], recalls=False)),
         harness.Go("turn with recall", lambda at: ours.turn("ada", asked[at], recalls=True)),
         harness.Go("search", lambda at: ours.search("ada", asked[at])),
     ]
     harness.run(harness.interleave(gos, "sync", effort), None)
-    added = [
-        statistics.median(recalled) - statistics.median(bare)
-        for bare, recalled in zip(gos[0].rounds, gos[1].rounds, strict=True)
-    ]
-    searched = [statistics.median(samples) for samples in gos[2].rounds]
-    share = statistics.median(a / b for a, b in zip(added, searched, strict=True))
-    found = harness.figures("recall", "sync", gos, facts=SMALL)
-    return [*found, {"case": "recall", "subject": "added", "of_search": round(share, 3)}]
+    ours.embedding_ms = 0
+    bare, recalled, searched = ([statistics.median(samples) for samples in go.rounds] for go in gos)
+    rounds = list(zip(bare, recalled, searched, strict=True))
+    share = statistics.median((more - less) / search for less, more, search in rounds)
+    found = harness.figures("recall", "sync", gos, facts=SMALL, embedding_ms=milliseconds)
+    added = {"case": "recall", "subject": "added", "embedding_ms": milliseconds}
+    return [*found, {**added, "of_search": round(share, 3)}]
 
 
-def _erasures(subjects: Sequence[Subject], names: list[str]) -> list[Figure]:
+def _erasures(subjects: Sequence[Subject]) -> list[Figure]:
+    """Erase the large owner, and some of as many facts as the small one."""
+    gone = [f"gone {number}" for number in range(ERASED)]
     figures: list[Figure] = []
     for subject in subjects:
-        for where, owners in (("many owners", names[:ERASED]), ("one large owner", ["large"])):
+        for where, owners in (("one owner", gone), ("one large owner", ["large"])):
             figure = {"case": "erase", "where": where, "subject": subject.name}
             if not subject.erases:
                 figures.append({**figure, "median_us": None})
                 continue
             times = []
             for owner in owners:
+                if owner in gone:
+                    subject.fill(owner, corpus.texts(owner, SMALL))
                 started = time.perf_counter()
                 subject.erase(owner)
                 times.append((time.perf_counter() - started) * 1e6)

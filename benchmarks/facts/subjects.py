@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import redis
@@ -53,15 +54,22 @@ class Ours(Subject):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
+        self.embedding_ms = 0
         self.store = Store(self.client, name="bench")
         self.facts = Facts(
             self.store,
-            embed=corpus.embed,
+            embed=self._embed,
             dimensions=corpus.DIMENSIONS,
             embedder="bench:1",
             engine=self.engine,
         )
-        self.context = Context(sources=[Recall(self.facts, min_score=None, deadline=None)])
+        recall = Recall(self.facts, min_score=None, deadline=None)
+        self.contexts = {False: Context(), True: Context(sources=[recall])}
+
+    def _embed(self, texts: list[str]) -> Any:
+        if self.embedding_ms:
+            time.sleep(self.embedding_ms / 1000)
+        return corpus.embed(texts)
 
     def fill(self, owner: str, texts: Sequence[str]) -> None:
         """Store texts, twenty to a conversation."""
@@ -84,8 +92,7 @@ class Ours(Subject):
     def turn(self, owner: str, question: str, *, recalls: bool) -> None:
         """A turn of a conversation of the owner's, which grows."""
         chat = self.store.conversation("bench", owner=owner)
-        context = self.context if recalls else None
-        with chat.turn(question, context=context) as turn:
+        with chat.turn(question, context=self.contexts[recalls]) as turn:
             turn.reply("Yes.")
 
 

@@ -122,7 +122,7 @@ def test_without_data_it_is_skipped_with_a_word() -> None:
 
 def test_the_tables_are_those_of_the_results(load: Callable[[str], Any]) -> None:
     run, report, costs = load("run"), load("report_retrieval"), load("report_facts")
-    for page in ("benchmarks/README.md", "docs/explanation/ranking.md"):
+    for page in ("benchmarks/README.md", "docs/explanation/ranking.md", "docs/guides/facts.md"):
         text = (BENCHMARKS.parent / page).read_text()
         drawn = report.replace(text, run.of_retrieval(), run.of_retrieval("retrieval/second"))
         assert costs.replace(drawn, run.of_facts()) == text, f"{page}: run.py table --write"
