@@ -7,7 +7,6 @@ replaces the old one if nobody else did so meanwhile. Turns are never touched.
 
 from __future__ import annotations
 
-import inspect
 import logging
 import re
 import secrets
@@ -36,6 +35,7 @@ from ._common import (
     text_of,
     transcript,
 )
+from ._models import check_model, question
 from .tokens import DEFAULT_ENCODING
 
 __all__ = ["Carried", "Summary", "carried", "fold", "is_due", "warn_of_uncounted"]
@@ -51,8 +51,10 @@ class Summary:
     """Fold what falls out of the window into a summary, and send that ahead of the window.
 
     Args:
-        ask: The model: a function from a prompt to text, or a client of the OpenAI SDK
-            together with `model`. It may be async on an async store.
+        ask: The model: a function from a prompt to text, or a client of the openai, anthropic
+            or google-genai package (`client.aio`, where async) together with `model`. It may be
+            async on an async store. A client with a memory is refused: give the one that was
+            wrapped.
         model: The name of the model, where `ask` is a client.
         template: The prompt; `{summary}` and `{transcript}` are put in.
         heading: What stands above the summary where it is sent.
@@ -89,12 +91,7 @@ class Summary:
     deadline: float = 60.0
 
     def __post_init__(self) -> None:
-        if not hasattr(self.ask, "chat") and not callable(self.ask):
-            msg = f"Summary asks a function or a client, not {type(self.ask).__name__}"
-            raise TypeError(msg)
-        if hasattr(self.ask, "chat") and not self.model:
-            msg = 'Summary(client) needs the name of the model too, as in model="gpt-x"'
-            raise TypeError(msg)
+        check_model("Summary", self.ask, self.model)
         check_template("the template of a summary", self.template, "summary", "transcript")
         limit("Summary(after_turns={})", self.after_turns)
         limit("Summary(after_tokens={})", self.after_tokens)
@@ -112,12 +109,7 @@ class Summary:
 
     def question(self, prompt: str) -> Ask:
         """Make the question to the model."""
-        if hasattr(self.ask, "chat"):
-            create = self.ask.chat.completions.create
-            is_async = inspect.iscoroutinefunction(inspect.unwrap(create))
-            complete = _acomplete if is_async else _complete
-            return Ask(complete, (create, self.model, prompt), self.deadline)
-        return Ask(self.ask, (prompt,), self.deadline)
+        return question(self.ask, self.model, prompt, self.deadline)
 
 
 class Carried(NamedTuple):
@@ -302,16 +294,6 @@ def _prompt(template: str, summary: str, elements: list[Element]) -> str:
         for element in elements
     )
     return fill(template, summary=summary or "(none)", transcript="\n".join(filter(None, told)))
-
-
-def _complete(create: Callable[..., Any], model: str | None, prompt: str) -> Any:
-    reply = create(model=model, messages=[{"role": "user", "content": prompt}])
-    return reply.choices[0].message.content
-
-
-async def _acomplete(create: Callable[..., Any], model: str | None, prompt: str) -> Any:
-    reply = await create(model=model, messages=[{"role": "user", "content": prompt}])
-    return reply.choices[0].message.content
 
 
 def _read(reply: bytes | None) -> Carried:

@@ -1,0 +1,105 @@
+"""The model of a summary is a client of an SDK, sync or async: the real ones, on a model server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from anthropic import Anthropic, AsyncAnthropic
+from openai import AsyncOpenAI, OpenAI
+
+from tests.context.folds import HEADING, fill
+from tests.integrations.google.talking import client_of
+from turnstore import Window
+from turnstore.context import Context, Summary
+from turnstore.testing import ModelServer, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from tests.conftest import NewStore
+    from tests.servers.setups import Setup
+    from turnstore import AsyncConversation, Store
+
+pytestmark = [pytest.mark.servers("redis-8", "redis-url"), pytest.mark.one_setup]
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv("NO_PROXY", "*")
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture(params=["openai", "anthropic", "google"])
+async def client(
+    request: pytest.FixtureRequest, setup: Setup, model: ModelServer
+) -> AsyncIterator[Any]:
+    """Give a client of the kind that the store is."""
+    is_async = setup.client == "async"
+    if request.param == "google":
+        with client_of(model) as gemini:
+            if is_async:
+                async with gemini.aio as aio:
+                    yield aio
+            else:
+                yield gemini
+        return
+    kinds: Any = {"openai": (OpenAI, AsyncOpenAI), "anthropic": (Anthropic, AsyncAnthropic)}
+    url = model.base_url if request.param == "openai" else model.url
+    made = kinds[request.param][is_async](base_url=url, api_key="none", max_retries=0)
+    if is_async:
+        async with made:
+            yield made
+    else:
+        with made:
+            yield made
+
+
+@pytest.fixture
+def chat(new_store: NewStore) -> AsyncConversation:
+    return new_store().conversation("c")
+
+
+async def test_a_client_writes_the_summary(
+    chat: AsyncConversation, client: Any, model: ModelServer
+) -> None:
+    await fill(chat, 1, 3)
+    model.script(Reply("They spoke of q1."))
+    context = Context(Window(turns=1), summary=Summary(client, model="small", heading=HEADING))
+    async with chat.turn("q4", context=context) as turn:
+        assert turn.messages[0] == {"role": "system", "content": f"{HEADING}\nThey spoke of q1."}
+        turn.reply("a4")
+    (request,) = model.requests
+    assert "small" in (request.body.get("model") or request.path)
+    assert "user: q2" in str(request.messages)
+    assert context.counts == {}
+
+
+async def test_a_client_that_fails_is_counted(
+    chat: AsyncConversation, client: Any, model: ModelServer
+) -> None:
+    await fill(chat, 1, 3)
+    model.script(Reply.error(400, "no"))
+    context = Context(Window(turns=1), summary=Summary(client, model="small"))
+    async with chat.turn("q4", context=context) as turn:
+        assert turn.messages[0]["content"] == "q3"
+        turn.reply("a4")
+    assert context.counts == {"summary": 1}
+
+
+def test_a_client_with_a_memory_is_refused(
+    make_store: Callable[..., Store], model: ModelServer
+) -> None:
+    """Its prompts and answers would be turns of the conversation, and be summarised in turn."""
+    chat = make_store().conversation("c")
+    with (
+        OpenAI(base_url=model.base_url, api_key="none") as openai,
+        Anthropic(base_url=model.url, api_key="none") as anthropic,
+        client_of(model) as gemini,
+    ):
+        for base in (openai, anthropic, gemini):
+            with pytest.raises(TypeError, match="a client without a memory"):
+                Summary(chat.wrap(base), model="m")
+            with pytest.raises(TypeError, match="needs the name of the model"):
+                Summary(base)
