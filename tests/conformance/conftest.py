@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.conformance.driver import Limit
 from tests.conformance.drivers import Missing, drivers
 from tests.servers.found import lack
 from turnstore.testing import ModelServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Generator, Iterator
 
     from tests.conformance.driver import Driver
     from tests.conftest import NewStore
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from turnstore import AsyncConversation, AsyncStore
 
 _HERE = Path(__file__).parent
+_LIMIT = pytest.StashKey[Limit]()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -41,11 +44,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         if setup is not None and setup.client not in driver.kinds:
             left_out.append(item)
-        elif reason := driver.cannot.get(item.originalname):
-            item.add_marker(pytest.mark.xfail(reason=f"{driver.name}: {reason}", strict=True))
+        elif limit := driver.cannot.get(item.originalname):
+            reason = f"{driver.name}: {limit.reason}"
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+            item.stash[_LIMIT] = limit
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, Any, Any]:
+    """Let a test that cannot succeed fail in the way that was declared, and in no other."""
+    report = yield
+    limit = item.stash.get(_LIMIT, None)
+    if limit is None or call.excinfo is None:
+        return report
+    found = f"{call.excinfo.typename}: {call.excinfo.value}"
+    if call.when != "call" or not re.search(limit.failure, found, re.DOTALL):
+        report.outcome = "failed"
+        report.longrepr = (
+            f"it had to fail with {limit.failure!r} ({limit.reason}), and did with\n\n"
+            f"{call.excinfo.getrepr()}"
+        )
+        del report.wasxfail
+    return report
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from turnstore.testing import Reply
 
@@ -18,6 +18,13 @@ Json = dict[str, Any]
 Kind = Literal["sync", "async"]
 
 _END = object()
+
+
+class Limit(NamedTuple):
+    """What an SDK makes impossible: why, and a regular expression for how the test has to fail."""
+
+    reason: str
+    failure: str
 
 
 class Driver(ABC):
@@ -34,21 +41,22 @@ class Driver(ABC):
             before the model is asked.
         unfit: Replies that did not succeed (a refusal, a filter): none may be saved.
         odd: A reply with fields that nobody knows, signatures and odd text, with the messages
-            that have to be stored for it, and to be sent again, exactly like that.
+            that have to be stored for it, and to be sent again, exactly like that. Where the
+            SDK makes messages of its own: the name of such a field, which has to be in them.
         odd_streamed: The same reply for a stream; None where a stream is no other one.
         tool_named: How often the messages of one tool loop name the tool.
         cannot: Tests of the suite that the SDK makes impossible, each with the reason. They are
-            run nevertheless, and have to fail.
+            run nevertheless, and have to fail as it says.
     """
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[Kind, ...]] = ("sync", "async")
     conflicts: ClassVar[Sequence[Json]] = ()
     unfit: ClassVar[Sequence[Reply]] = ()
-    odd: ClassVar[tuple[Reply, list[Json]]]
+    odd: ClassVar[tuple[Reply, list[Json] | str]]
     odd_streamed: ClassVar[Reply | None] = None
     tool_named: ClassVar[int] = 1
-    cannot: ClassVar[Mapping[str, str]] = {}
+    cannot: ClassVar[Mapping[str, Limit]] = {}
 
     def __init__(self, kind: Kind, url: str, server: ModelServer | None = None) -> None:
         self.kind = kind

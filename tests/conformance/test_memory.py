@@ -147,6 +147,11 @@ async def test_what_the_model_said_is_kept_byte_for_byte(
     else:
         await driver.say(memory, "Hello")
     said = (await kept(chat))[1:]
+    if isinstance(expected, str):
+        assert expected in _bytes(said), f"the field {expected} was dropped"
+        await driver.say(memory, "And?")
+        assert expected in _bytes(driver.asked[-1])
+        return
     assert _bytes(said) == _bytes(expected)
     await driver.say(memory, "And?")
     sent = [message for message in driver.asked[-1] if text_of(message) not in {"Hello", "And?"}]

@@ -41,12 +41,23 @@ async def test_pieces_arrive_while_the_model_speaks(
     said = []
     async for piece in driver.stream(driver.remember(chat), "Hi"):
         said.append(piece)
-        if len(said) == 1:
-            assert await kept(chat) == []
-            hold.set()
+        hold.set()  # the model goes on once its first piece has arrived
     assert "".join(said) == "Hello you"
     assert len(said) > 1
     assert await stored(chat) == [["Hi", "Hello you"]]
+
+
+async def test_nothing_is_stored_while_the_model_speaks(
+    driver: Driver, chat: AsyncConversation
+) -> None:
+    hold = threading.Event()
+    driver.script(Reply("Hello you", hold=hold))
+    while_it_speaks = None
+    async for _ in driver.stream(driver.remember(chat), "Hi"):
+        if while_it_speaks is None:
+            while_it_speaks = await kept(chat)
+            hold.set()
+    assert while_it_speaks == []
 
 
 async def test_an_abandoned_stream_saves_nothing_then_or_later(

@@ -18,20 +18,26 @@ from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
 from openai import OpenAI
 
-from tests.conformance.driver import Driver, Json
-from tests.conformance.drivers.openai import Chat
+from tests.conformance.driver import Driver, Json, Limit
 from turnstore.integrations.llama_index import ChatStore
 from turnstore.testing import Reply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-_BEFORE = (
+_BEFORE = Limit(
     "LlamaIndex writes the question before it asks the model, so that it stays where the call does "
-    "not succeed"
+    "not succeed",
+    r"AssertionError: assert (\[\{'role': 'us.* == \[\]|2 == 1\b)",
 )
-_APART = "question and answer are written apart, and nothing tells what came between"
-_OPTION = "a chat store only reads and writes messages: this is not an option of it"
+_APART = Limit(
+    "question and answer are written apart, and nothing tells what came between",
+    r"At index 0 diff: \['first'\] != |not enough values to unpack \(expected 2, got 1\)",
+)
+_OPTION = Limit(
+    "a chat store only reads and writes messages: this is not an option of it",
+    r"TypeError: .* unexpected keyword argument '(context|on_conflict|on_load_error)'",
+)
 
 _report = threading.excepthook
 
@@ -125,12 +131,14 @@ class LlamaIndex(Driver):
     name = "llama-index"
     kinds = ("sync",)
     unfit = (Reply("Wel", finish="content_filter"),)
-    odd = Chat.odd
-    odd_streamed = Chat.odd_streamed
+    odd = (Reply("Hi", fields={"zz": {"odd": [1.0, None]}}), "zz")
     cannot = {  # noqa: RUF012
-        "test_one_load_and_one_save": "LlamaIndex writes question and answer apart",
-        "test_a_window_limits_what_is_sent": (
-            "the question is stored before the history is read, and is the newest of its turns"
+        "test_one_load_and_one_save": Limit(
+            "LlamaIndex writes question and answer apart", r"assert \(1, 2\) == \(1, 1\)"
+        ),
+        "test_a_window_limits_what_is_sent": Limit(
+            "the question is stored before the history is read, and is the newest of its turns",
+            r"\['number 2'\] == \['number 1', 'number 2'\]",
         ),
         "test_what_a_context_adds_is_sent_and_not_stored": _OPTION,
         "test_what_comes_after_a_save_is_given_each_turn_once": _OPTION,
@@ -143,23 +151,28 @@ class LlamaIndex(Driver):
         "test_serialize_gives_the_lease_back_where_the_turn_is_saved": _OPTION,
         "test_append_keeps_both_in_the_order_they_finished": _APART,
         "test_many_at_once_on_one_memory_lose_nothing": _APART,
-        "test_what_the_model_said_is_kept_byte_for_byte": (
-            "a message of LlamaIndex has what its client for a provider read; that is kept as it is"
+        "test_what_the_model_said_is_kept_byte_for_byte": Limit(
+            "a message of LlamaIndex has what its client for a provider read, and is kept as it is",
+            r"the field zz was dropped",
         ),
-        "test_options_in_conflict_are_refused_before_anything_is_asked": (
-            "a chat store does not see what the model is asked"
+        "test_options_in_conflict_are_refused_before_anything_is_asked": Limit(
+            "a chat store does not see what the model is asked",
+            r"a driver names what its SDK has",
         ),
         "test_a_model_that_fails_saves_nothing": _BEFORE,
         "test_an_answer_that_breaks_in_its_middle_saves_nothing": _BEFORE,
         "test_an_answer_that_did_not_succeed_is_not_saved": _BEFORE,
-        "test_no_redis_at_the_save_raises_the_answer": _BEFORE,
+        "test_no_redis_at_the_save_raises_the_answer": Limit(
+            "LlamaIndex writes the answer by itself, and what it raises does not carry it",
+            r"UnavailableError: append of ",
+        ),
         "test_an_abandoned_stream_saves_nothing_then_or_later": _BEFORE,
         "test_a_truncated_stream_saves_nothing": _BEFORE,
         "test_a_stream_whose_connection_breaks_saves_nothing": _BEFORE,
-        "test_a_cancelled_call_saves_nothing": _BEFORE,
-        "test_pieces_arrive_while_the_model_speaks": _BEFORE,
-        "test_a_tool_that_fails_leaves_nothing_that_the_model_would_refuse": (
-            "LlamaIndex does not raise what a tool raises: it tells the model"
+        "test_nothing_is_stored_while_the_model_speaks": _BEFORE,
+        "test_a_tool_that_fails_leaves_nothing_that_the_model_would_refuse": Limit(
+            "LlamaIndex does not raise what a tool raises: it tells the model",
+            r"DID NOT RAISE ToolError",
         ),
     }
 

@@ -15,7 +15,7 @@ from agents import (
 )
 from openai import AsyncOpenAI
 
-from tests.conformance.driver import Driver
+from tests.conformance.driver import Driver, Limit
 from turnstore.testing import Reply
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 set_tracing_disabled(disabled=True)  # it would send traces to OpenAI
 
 
-_NO_QUESTION = "a session gives its history before it is told the question"
+_NO_QUESTION = Limit(
+    "a session gives its history before it is told the question",
+    r"ValueError: the history is asked for before the question is known",
+)
 
 
 class Agents(Driver):
