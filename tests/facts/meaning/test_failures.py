@@ -155,7 +155,6 @@ async def test_where_a_batch_fails_ever_smaller_ones_come_closer_to_the_cause(ki
     assert (await kit.facts.health("ada")).is_well
 
 
-@pytest.mark.servers("redis-7")
 async def test_no_answer_of_the_corpus_changes_anything(kit: Kit) -> None:
     await kit.facts.add("ada", "Ada lives in Paris.")
     await kit.facts.add("ada", "Paris is where Ada lives and works.")

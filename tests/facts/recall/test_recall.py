@@ -13,7 +13,7 @@ from tests.facts.meaning.kit import DIMENSIONS, embed
 from tests.facts.recall.kit import facts_in
 from tests.servers.facade import inner
 from tests.servers.proxy import Cut
-from turnstore import Window
+from turnstore import UnavailableError, Window
 from turnstore.context import FRAME, Context, Rewrite
 from turnstore.facts import Hit, NewFact, Recall
 
@@ -199,7 +199,7 @@ async def test_a_search_that_is_too_late_leaves_the_turn_alone(memory: Memory, e
     assert (context.counts, recall.failures) == ({"recall": 1}, 1)
 
 
-@pytest.mark.servers("redis-8.2")
+@pytest.mark.servers("redis-7", "redis-8.2", "valkey")
 async def test_a_server_that_fails_leaves_the_turn_alone(
     new_store: NewStore, memory: Memory, proxy: Proxy, engine: str
 ) -> None:
@@ -211,6 +211,10 @@ async def test_a_server_that_fails_leaves_the_turn_alone(
     proxy.go_down()
     assert await memory.ask(ASKED, context, chat="down") == ""
     assert (context.counts, recall.failures) == ({"recall": 1}, 1)
+    strict = Recall(inner(far), deadline=None, strict=True)
+    with pytest.raises(UnavailableError):
+        await memory.ask(ASKED, Context(sources=[strict]), chat="down")
+    assert strict.failures == 1
     proxy.come_up()
     proxy.next(Cut.REPLY_LOST, command="EVALSHA")
     assert "Paris" in await memory.ask(ASKED, context, chat="back")
