@@ -184,6 +184,44 @@ async def test_turns_that_nobody_counted_are_told_of_once(
     assert carried(sent)[:6] == lines(1, 3), "they are folded with the others all the same"
 
 
+async def test_a_model_that_repeats_itself_and_adds_does_not_let_it_grow(
+    chat: AsyncConversation, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    def parrot(prompt: str) -> str:
+        return f"{prompt.partition(chr(10))[0]} Some more words."
+
+    context = echoing(parrot, Window(turns=1), tokens=100)
+    sizes: list[int] = []
+    for number in range(1, 40):
+        sent = await say(chat, number, context)
+        sizes.append(len("\n".join(carried(sent))))
+    assert 280 < max(sizes) <= 300, "a token for each 3 bytes"
+    _, (text,) = stored(server, chat) or (0, [""])
+    assert text.endswith("Some more words."), "no half sentence"
+    assert context.counts["summary_cut"] > 10
+    assert context.counts["summary"] == 0
+    assert "is cut to 100 tokens" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "text, kept",
+    [
+        ("word " * 100, "word word word word word word"),
+        ("x" * 100, "x" * 30),
+        ("First it rains. Then it is dry again.", "First it rains."),
+        ("不" * 5 + "。" + "是" * 20, "不" * 5 + "。"),
+        ("one line of words here\nand a second line", "one line of words here"),
+    ],
+)
+async def test_where_a_summary_is_cut(chat: AsyncConversation, text: str, kept: str) -> None:
+    await fill(chat, 1, 6)
+    assert await chat.summarize(echoing(lambda _: text, tokens=10)) == kept
+    await chat.clear()
+    await fill(chat, 1, 6)
+    whole = await chat.summarize(echoing(lambda _: text, tokens=None))
+    assert whole == text.strip()
+
+
 async def test_either_limit_is_enough(new_store: NewStore, echo: Echo) -> None:
     chat = new_store(count_tokens=lambda _: 10).conversation("c")
     context = echoing(echo, after_turns=2, after_tokens=10_000)
@@ -245,6 +283,8 @@ async def test_summarize_wants_a_summary(chat: AsyncConversation) -> None:
         ({"template": "{summary}"}, ValueError),
         ({"template": "{transcript}"}, ValueError),
         ({"after_turns": 0}, ValueError),
+        ({"tokens": 0}, ValueError),
+        ({"tokens": 9.5}, TypeError),
         ({"after_tokens": -1}, ValueError),
         ({"after_turns": 1.5}, TypeError),
         ({"when": "later"}, ValueError),

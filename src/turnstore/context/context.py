@@ -66,7 +66,7 @@ class Context:
 
     Attributes:
         counts: How often each part failed: `recall`, `rewrite`, `entities`, `topics`,
-            `on_boundary`, `summary`, `after`.
+            `on_boundary`, `summary`, `after`. And `summary_cut`: a summary was too long.
 
     Raises:
         TypeError: An argument has the wrong type.

@@ -44,6 +44,8 @@ log = logging.getLogger("turnstore")
 
 _FOLDED_AT_ONCE = 50  # turns: more would be beyond what models take
 _LEASE_MARGIN_MS = 5_000
+_BYTES_PER_TOKEN = 3  # English has 4, Chinese about as many
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f]|(?<=\S)(?=\n)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,9 @@ class Summary:
         model: The name of the model, where `ask` is a client.
         template: The prompt; `{summary}` and `{transcript}` are put in.
         heading: What stands above the summary where it is sent.
+        tokens: At most so many tokens of a summary, a token for each 3 bytes. What a model says
+            beyond them is cut off at the end of a sentence, logged, and counted as
+            `summary_cut`. None takes all.
         after_turns: Fold when at least so many turns stand between the summary and the
             window. With 1, nothing is missing from what is sent, unless the model failed or
             another worker is folding just then. None leaves it to `after_tokens`.
@@ -85,6 +90,7 @@ class Summary:
     model: str | None = None
     template: str = SUMMARY_PROMPT
     heading: str = SUMMARY_HEADING
+    tokens: int | None = 2000
     after_turns: int | None = 1
     after_tokens: int | None = None
     when: Literal["before", "after", "manual"] = "before"
@@ -93,6 +99,7 @@ class Summary:
     def __post_init__(self) -> None:
         check_model("Summary", self.ask, self.model)
         check_template("the template of a summary", self.template, "summary", "transcript")
+        limit("Summary(tokens={})", self.tokens)
         limit("Summary(after_turns={})", self.after_turns)
         limit("Summary(after_tokens={})", self.after_tokens)
         if self.when not in ("before", "after", "manual"):
@@ -232,7 +239,7 @@ def _fold(  # noqa: PLR0913 - as for `fold`
         done = max(known.turn, begun.first_turn - 1)
         while done < before - 1:
             stop = min(before, done + _FOLDED_AT_ONCE + 1)
-            step = _Step(token, lease_ms if stop < before else 0, began, clean)
+            step = _Step(token, lease_ms if stop < before else 0, began, clean, counts)
             new = yield from _fold_some(keys, summary, known, range(done + 1, stop), step)
             if new is None:
                 break
@@ -253,6 +260,7 @@ class _Step(NamedTuple):
     lease_ms: int
     began: int
     clean: Callable[[str], Flow[str]]
+    counts: Counter[str]
 
 
 def _fold_some(
@@ -267,6 +275,15 @@ def _fold_some(
     answer = yield summary.question(_prompt(summary.template, known.text, elements))
     last = elements[-1]
     text = yield from step.clean(text_of(answer))
+    if summary.tokens is not None and len(text.encode()) > summary.tokens * _BYTES_PER_TOKEN:
+        step.counts["summary_cut"] += 1
+        log.warning(
+            "the summary of %s is cut to %d tokens: the model wrote %d bytes",
+            keys,
+            summary.tokens,
+            len(text.encode()),
+        )
+        text = _cut(text, summary.tokens * _BYTES_PER_TOKEN)
     new = Carried(1, last.no, last.turn, last.total_tokens, text)
     codec, data = _json.dumps(list(new))
     values = {
@@ -286,6 +303,15 @@ def _give_back(keys: Keys, token: str) -> Flow[None]:
         yield _history.script_call("fold", keys, values, int)
     except TurnstoreError as error:
         log.warning("the lease of %s runs out by itself: %s", keys, error)
+
+
+def _cut(text: str, most: int) -> str:
+    """Cut a text to so many bytes, at the end of a sentence or at least of a word."""
+    kept = text.encode()[:most].decode(errors="ignore")
+    ends = [end.end() for end in _SENTENCE_END.finditer(kept)]
+    if ends and ends[-1] >= len(kept) // 2:
+        return kept[: ends[-1]]
+    return (kept.rpartition(" ")[0] or kept).rstrip()
 
 
 def _prompt(template: str, summary: str, elements: list[Element]) -> str:
