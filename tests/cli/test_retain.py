@@ -95,7 +95,7 @@ def test_it_says_what_is_missing(env: dict[str, str]) -> None:
     before = "import sys; sys.modules['numpy'] = None"
     done = run("retain", "--store", "shop", "--most", "5", env=env, before=before)
     assert done.returncode == 1
-    assert "pip install 'turnstore[facts]'" in done.stderr
+    assert "pip install '.[facts]'" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 def _needed() -> None:
     if importlib.util.find_spec("openai") is None:
-        raise DemoError("the demo needs the openai package: pip install 'turnstore[demo]'")
+        raise DemoError("the demo needs the openai package: pip install '.[demo]' in a clone")
 
 
 def _run(terminal: Terminal, stack: ExitStack, *, cluster: bool) -> None:

@@ -28,7 +28,7 @@ def retain(options: argparse.Namespace, terminal: Terminal) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("turnstore"):
             raise
-        terminal.fail(f"{error.name} is missing: pip install 'turnstore[facts]'")
+        terminal.fail(f"{error.name} is missing: pip install '.[facts]' in a clone")
         return 1
     given = {name: getattr(options, name) for name in (*_TIMES, "fresh", "most")}
     rules: dict[str, Any] = {

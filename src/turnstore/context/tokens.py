@@ -153,7 +153,7 @@ def _encoding(name: str) -> _Encoding:
     try:
         import tiktoken  # noqa: PLC0415 - heavy, and only needed by those who count tokens
     except ImportError as error:
-        msg = 'counting tokens needs tiktoken: pip install "turnstore[tokens]"'
+        msg = "counting tokens needs tiktoken: pip install '.[tokens]' in a clone"
         raise ImportError(msg) from error
     known = tiktoken.list_encoding_names()
     if name not in known:

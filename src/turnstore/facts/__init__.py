@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 
 if importlib.util.find_spec("numpy") is None:
-    _MSG = "turnstore.facts needs numpy: pip install 'turnstore[facts]'"
+    _MSG = "turnstore.facts needs numpy: pip install '.[facts]' in a clone"
     raise ModuleNotFoundError(_MSG, name="numpy")
 
 from ._aexchanges import AsyncExchanges

@@ -19,4 +19,4 @@ except ImportError as error:
 def test_the_extra_is_named_where_numpy_is_missing() -> None:
     command = [sys.executable, "-W", "error", "-c", _CODE]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == "turnstore.facts needs numpy: pip install 'turnstore[facts]'\n"
+    assert done.stdout == "turnstore.facts needs numpy: pip install '.[facts]' in a clone\n"
