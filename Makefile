@@ -78,7 +78,7 @@ check: debian-lint $(VENV)/dev.stamp $(VENV)-railtracks/test.stamp  ## style, ty
 	$(BIN)/lint-imports
 	$(BIN)/python tests/checks/lint_lua.py
 	$(BIN)/python tests/checks/lengths.py
-	$(BIN)/pytest -q tests/packaging
+	$(BIN)/pytest -q -m "not slow" tests/packaging
 
 coverage: debian-servers $(VENV)/test.stamp  ## the tests, and the lines and branches they miss
 	$(BIN)/pytest $(PYTEST_FLAGS) --cov --cov-report=term-missing

