@@ -1,10 +1,11 @@
 """One answer, as the events that a browser is sent.
 
+    recalled  what the model is told of earlier chats, before its answer begins
     text      a piece of it
     again     a stored answer, whole: this message was answered before
     saving    the model has answered, and the save is being tried again
     done      the turn is stored
-    busy, memory, model, unsaved, refused     why it is not, in words for the user
+    busy, memory, model, unsaved, erased, refused     why it is not, in words for the user
 
 Exactly one `done` or reason comes last. A browser that got neither does not know what became of its
 message, so it sends it again, with the same key.
@@ -23,8 +24,11 @@ from openai import AsyncOpenAI, OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
 from turnstore import AsyncConversation, Lease, LeaseError, SaveError, TurnstoreError
+from turnstore.context import Context
 from turnstore.errors import ErasedError, LeaseLostError
 from turnstore.turn import AsyncPendingTurn
+
+from .memory import recalled_in
 
 MODEL = os.environ.get("EXAMPLE_MODEL", "gpt-5")
 INSTRUCTIONS = "You are a friendly assistant. Be brief."  # sent with each call, and never stored
@@ -38,10 +42,11 @@ LEFT_OUT = {"content_filter"}  # finish reasons of answers that are not stored
 log = logging.getLogger("uvicorn.error")
 
 Event = tuple[str, str]
+ERASED = "erased", "You were forgotten meanwhile, so nothing of this is stored."
 
 
 async def answer(
-    chat: AsyncConversation, openai: AsyncOpenAI, text: str, key: str
+    chat: AsyncConversation, openai: AsyncOpenAI, context: Context, text: str, key: str
 ) -> AsyncIterator[Event]:
     """Answer a message once, however often it is sent.
 
@@ -51,11 +56,13 @@ async def answer(
     nothing is saved then.
     """
     new = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": text}]
-    turn = chat.turn(new, turn_id=key, on_conflict="serialize", lease=ONE_BY_ONE)
+    turn = chat.turn(new, turn_id=key, context=context, on_conflict="serialize", lease=ONE_BY_ONE)
     try:
         async with turn:
             saved = next((one for one in turn.history.turns if one.id == key), None)
             if saved is None:
+                if recalled := recalled_in(turn.messages):
+                    yield "recalled", recalled
                 async for piece in _ask(openai, turn):
                     yield "text", piece
             elif saved.messages[0]["content"] != text:
@@ -65,7 +72,7 @@ async def answer(
                 yield "again", saved.messages[-1]["content"]
     except ErasedError as error:  # what began before an erasure never comes back
         log.warning("%s", error)
-        yield "unsaved", "This conversation was deleted meanwhile, so nothing was stored."
+        yield ERASED
         return
     except SaveError as error:  # the answer is complete, and stands in the browser
         log.warning("%s", error)

@@ -1,37 +1,40 @@
-"""The application that each worker runs: pages, a session, and conversations as a dependency.
+"""The application that each worker runs: pages, a user, and conversations as a dependency.
 
 A worker keeps nothing between two requests but its connections. So whichever of them a request
-comes to, it finds the same conversation in Redis.
+comes to, it finds the same conversations in Redis.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote, unquote
 
-from fastapi import Cookie, Depends, FastAPI, HTTPException, Request, Response
+from fastapi import Cookie, Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi import Path as PathParam
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from fastapi.staticfiles import StaticFiles
 from openai import AsyncOpenAI
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StringConstraints
 
 from turnstore import AsyncConversation, AsyncStore
 from turnstore.errors import TurnstoreError
 
 from .answering import answer
+from .memory import context_of
 
 STATIC = Path(__file__).with_name("static")
 TURNS = 200  # what a conversation holds, and the page shows
+CHATS = 20  # on a page of the list
+_LONGEST_NAME = 64
 _A_YEAR = 365 * 24 * 3600
-_SESSION = re.compile(r"[\w-]{43}")
 _HEADERS = {
     # Even if text of the model came to be HTML, nothing in it could run, load or send anything.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -51,38 +54,50 @@ async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
         AsyncStore.from_url(url, name="web-example", max_messages=2 * TURNS) as store,
         AsyncOpenAI(timeout=60) as openai,
     ):
-        yield {"store": store, "openai": openai}
+        yield {"store": store, "openai": openai, "context": context_of(store)}
 
 
 app = FastAPI(lifespan=lifespan)
 app.mount("/static", StaticFiles(directory=STATIC))
 
 
-def user(session: Annotated[str, Cookie()] = "") -> str:
-    """Say who asks: here it is a secret that only this browser has.
+def user(user: Annotated[str, Cookie()] = "") -> str:
+    """Say who asks: the name that was typed into the page, and is believed.
 
     Real authentication goes here, and nowhere else: check the user's token, and give the user's id.
     """
-    if not _SESSION.fullmatch(session):
-        raise HTTPException(401, "There is no session; reload the page.")
-    return session
+    name = unquote(user).strip()  # as it is when it is said
+    if not 0 < len(name) <= _LONGEST_NAME:
+        raise HTTPException(401, "Nobody has said who you are; reload the page.")
+    return name
+
+
+User = Annotated[str, Depends(user)]
 
 
 def conversation(
     request: Request,
-    owner: Annotated[str, Depends(user)],
+    owner: User,
     chat_id: Annotated[str, PathParam(pattern="^[A-Za-z0-9_-]{22}$")],
 ) -> AsyncConversation:
     """Give the handle of a conversation; no I/O.
 
-    It belongs to its owner. So what somebody else's session finds under the same address is
-    another conversation, and an empty one.
+    It belongs to its owner. So what somebody else finds under the same address is another
+    conversation, and an empty one.
     """
     store: AsyncStore = request.state.store
     return store.conversation(chat_id, owner=owner)
 
 
 Chat = Annotated[AsyncConversation, Depends(conversation)]
+
+
+class Name(BaseModel):
+    """Who somebody says to be."""
+
+    name: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_LONGEST_NAME)
+    ]
 
 
 class Message(BaseModel):
@@ -99,19 +114,51 @@ def begin() -> Response:
 
 
 @app.get("/c/{chat_id}")
-def page(request: Request, session: Annotated[str, Cookie()] = "") -> Response:
-    """Give the page, the same for each conversation, and a session to who has none."""
-    response = FileResponse(STATIC / "index.html", headers=_HEADERS)
-    if not _SESSION.fullmatch(session):
-        response.set_cookie(
-            "session",
-            secrets.token_urlsafe(32),
-            max_age=_A_YEAR,
-            httponly=True,
-            samesite="lax",
-            secure=request.url.scheme == "https",
-        )
+def page() -> Response:
+    """Give the page, the same for each conversation."""
+    return FileResponse(STATIC / "index.html", headers=_HEADERS)
+
+
+@app.get("/me")
+def me(owner: User) -> Name:
+    """Say who asks."""
+    return Name(name=owner)
+
+
+@app.post("/me")
+def sign_in(request: Request, who: Name) -> Response:
+    """Believe somebody."""
+    response = Response(status_code=204)
+    response.set_cookie(
+        "user",
+        quote(who.name, safe=""),
+        max_age=_A_YEAR,
+        httponly=True,
+        samesite="lax",
+        secure=request.url.scheme == "https",
+    )
     return response
+
+
+@app.delete("/me")
+async def forget(request: Request, owner: User) -> Response:
+    """Delete all that there is of a user, and give the receipt."""
+    store: AsyncStore = request.state.store
+    try:
+        return JSONResponse(asdict(await store.erase(owner, verify=True)))
+    except TurnstoreError:
+        return JSONResponse({"detail": "Not all of it could be deleted. Please try again."}, 503)
+
+
+@app.get("/chats")
+async def chats(
+    request: Request, owner: User, before: Annotated[int | None, Query(ge=1)] = None
+) -> Response:
+    """Give a page of a user's chats, those that were written to last first."""
+    store: AsyncStore = request.state.store
+    found = await store.conversations(owner, CHATS, before=before)
+    listed = [{"id": info.id, "title": info.title} for info in found]
+    return JSONResponse({"user": owner, "chats": listed, "older": found.cursor})
 
 
 @app.get("/c/{chat_id}/turns")
@@ -130,14 +177,15 @@ async def turns(request: Request, chat: Chat) -> Response:
 @app.post("/c/{chat_id}/turns", response_class=EventSourceResponse)
 async def ask(request: Request, chat: Chat, message: Message) -> AsyncIterator[ServerSentEvent]:
     """Answer a message, piece by piece."""
-    async for kind, text in answer(chat, request.state.openai, message.text, message.key):
+    openai, context = request.state.openai, request.state.context
+    async for kind, text in answer(chat, openai, context, message.text, message.key):
         yield ServerSentEvent(event=kind, data=text)
 
 
 @app.exception_handler(RequestValidationError)
 async def no_message(_: Request, __: Exception) -> Response:
     """Refuse what the page does not send, without giving it back."""
-    return JSONResponse({"detail": "This is not a message."}, 422)
+    return JSONResponse({"detail": "This is nothing that the page sends."}, 422)
 
 
 @app.exception_handler(TurnstoreError)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import threading
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
@@ -90,12 +93,18 @@ def app(
 
 
 @pytest.fixture
-def new_user(browser: Browser) -> Iterator[Callable[[], BrowserContext]]:
-    """Make users: each has a session of his own, like another browser."""
+def new_user(browser: Browser, app: Application) -> Iterator[Callable[..., BrowserContext]]:
+    """Make browsers: each of a new user who has said a name, or of one with the given name.
+
+    With an empty name, it is one in which nobody has said anything yet.
+    """
     users: list[BrowserContext] = []
 
-    def make() -> BrowserContext:
+    def make(name: str | None = None) -> BrowserContext:
         users.append(browser.new_context())
+        name = f"Ada {uuid4().hex[:8]}" if name is None else name
+        if name:
+            users[-1].add_cookies([{"name": "user", "value": quote(name), "url": app.url}])
         return users[-1]
 
     yield make
@@ -108,6 +117,27 @@ class Tab:
     """A tab with a conversation, as a person sees it."""
 
     page: Page
+
+    @property
+    def user(self) -> str:
+        """The name of who asks, which is the owner of what is said."""
+        cookies = self.page.context.cookies()
+        return unquote(next(one.get("value", "") for one in cookies if one.get("name") == "user"))
+
+    @property
+    def chats(self) -> Locator:
+        """The links in the list of chats."""
+        return self.page.get_by_label("Your chats").get_by_role("link")
+
+    @property
+    def recalled(self) -> Locator:
+        """What was recalled from other chats."""
+        return self.page.locator(".recalled")
+
+    @property
+    def receipt(self) -> Locator:
+        """What is said of an erasure."""
+        return self.page.locator("#receipt")
 
     @property
     def answers(self) -> Locator:
@@ -129,6 +159,16 @@ class Tab:
         self.page.get_by_label("Your message").fill(text)
         self.page.keyboard.press("Enter")
 
+    def begins_anew(self) -> None:
+        """Begin another chat."""
+        self.page.get_by_role("link", name="New chat").click()
+        expect(self.page.get_by_text("What would you like to talk about?")).to_be_visible()
+
+    def forgets(self) -> None:
+        """Press the button that deletes all of the user, and say yes."""
+        self.page.once("dialog", lambda dialog: dialog.accept())
+        self.page.get_by_role("button", name="Forget me").click()
+
     def tries_again(self) -> None:
         """Press the button that asks once more."""
         self.page.get_by_role("button", name="Try again").click()
@@ -139,7 +179,7 @@ class Tab:
 
 
 @pytest.fixture
-def new_tab(app: Application, new_user: Callable[[], BrowserContext]) -> Callable[..., Tab]:
+def new_tab(app: Application, new_user: Callable[..., BrowserContext]) -> Callable[..., Tab]:
     """Open tabs: of a new user, or of one; with a new conversation, or with one."""
 
     def make(user: BrowserContext | None = None, url: str = "") -> Tab:
@@ -163,9 +203,8 @@ def stored(redis: EmbeddedServer) -> Iterator[Callable[[Tab], list[str]]]:
     with Store.from_url(redis.url, name="web-example") as store:
 
         def read(tab: Tab) -> list[str]:
-            session = next(one for one in tab.page.context.cookies() if one["name"] == "session")
             chat_id = tab.page.url.rpartition("/")[2]
-            messages = store.conversation(chat_id, owner=session["value"]).read(Window())
+            messages = store.conversation(chat_id, owner=tab.user).read(Window())
             return [message["content"] for message in messages]
 
         yield read
@@ -177,3 +216,21 @@ def hold() -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
+
+
+def endless(left: threading.Event) -> Iterator[dict[str, Any]]:
+    """Stream an answer without an end, and set `left` when nobody waits for it any more."""
+    try:
+        for word in _ones():
+            delta = {"role": "assistant", "content": word}
+            choice = {"index": 0, "delta": delta, "finish_reason": None}
+            yield {"id": "1", "object": "chat.completion.chunk", "created": 1, "choices": [choice]}
+    finally:  # the connection broke
+        left.set()
+
+
+def _ones() -> Iterator[str]:
+    yield "One"
+    while True:
+        time.sleep(0.02)
+        yield " more"

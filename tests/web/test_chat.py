@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import httpx2
 from playwright.sync_api import expect
 
 from tests.waiting import wait_until
-from tests.web.conftest import Tab
+from tests.web.conftest import Tab, endless
 from tests.web.running import SECONDS, Application
 from turnstore.testing import ModelServer, Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from playwright.sync_api import BrowserContext, Route
 
@@ -75,7 +74,7 @@ def test_stop_ends_the_call_of_the_model_and_nothing_is_stored(
     tab: Tab, model: ModelServer, stored: Stored
 ) -> None:
     left = threading.Event()
-    model.script(Reply(events=_endless(left)))  # type: ignore[arg-type]  # iterated once
+    model.script(Reply(events=endless(left)))  # type: ignore[arg-type]  # iterated once
     tab.say("Never end")
     tab.sees("Never end", re.compile("^One"))
     tab.page.get_by_role("button", name="Stop").click()
@@ -88,23 +87,6 @@ def test_stop_ends_the_call_of_the_model_and_nothing_is_stored(
     expect(tab.stored).to_have_count(1)
     assert len(stored(tab)) == 2
     assert [m["role"] for m in model.requests[-1].messages] == ["system", "user"]
-
-
-def _endless(left: threading.Event) -> Iterator[dict[str, Any]]:
-    try:
-        for word in _ones():
-            delta = {"role": "assistant", "content": word}
-            choice = {"index": 0, "delta": delta, "finish_reason": None}
-            yield {"id": "1", "object": "chat.completion.chunk", "created": 1, "choices": [choice]}
-    finally:  # the connection broke
-        left.set()
-
-
-def _ones() -> Iterator[str]:
-    yield "One"
-    while True:
-        time.sleep(0.02)
-        yield " more"
 
 
 def test_two_tabs_take_turns_and_see_one_another(
@@ -194,7 +176,7 @@ def test_what_looks_like_html_is_text(tab: Tab, model: ModelServer, stored: Stor
 
 
 def test_another_user_finds_nothing_at_the_same_address(
-    app: Application, new_tab: NewTab, new_user: Callable[[], BrowserContext], stored: Stored
+    app: Application, new_tab: NewTab, new_user: Callable[..., BrowserContext], stored: Stored
 ) -> None:
     ada = new_tab()
     ada.say("My name is Ada.")
@@ -207,25 +189,9 @@ def test_another_user_finds_nothing_at_the_same_address(
     assert len(stored(ada)) == 2
     assert len(stored(bob)) == 2
 
-    (cookie,) = ada.page.context.cookies()
-    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Lax")
     assert httpx2.get(f"{ada.page.url}/turns").status_code == 401
-    guessed = httpx2.get(f"{app.url}/c/{'x' * 5}/turns", cookies={"session": cookie["value"]})
+    guessed = httpx2.get(f"{app.url}/c/{'x' * 5}/turns", cookies={"user": "Ada"})
     assert guessed.status_code == 422
-
-
-def test_the_list_has_the_chats_of_this_browser(new_tab: NewTab) -> None:
-    first = new_tab()
-    first.say("About cats")
-    expect(first.stored).to_have_count(1)
-    second = new_tab(first.page.context)
-    second.say("About dogs")
-    expect(second.stored).to_have_count(1)
-    expect(first.page.get_by_role("listitem").get_by_role("link")).to_have_text(
-        ["About dogs", "About cats"]
-    )
-    second.page.get_by_role("link", name="About cats").click()
-    second.sees("About cats", re.compile("About cats"))
 
 
 def test_it_fits_on_a_narrow_screen(tab: Tab) -> None:

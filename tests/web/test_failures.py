@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 from playwright.sync_api import expect
 
-from turnstore import Store
 from turnstore.testing import ModelServer, Reply
 
 if TYPE_CHECKING:
@@ -104,25 +103,6 @@ def test_only_the_save_fails_and_redis_stays_away(
     tab.sees(ASKED, "Hello Ada.")
     mortal.restart()
     assert stored(tab) == []
-    tab.tries_again()
-    tab.sees(ASKED, ANSWERED)
-    expect(tab.stored).to_have_count(1)
-    assert stored(tab) == [ASKED, ANSWERED]
-
-
-def test_the_owner_is_erased_while_the_model_answers(
-    tab: Tab, model: ModelServer, stored: Stored, redis: EmbeddedServer, hold: threading.Event
-) -> None:
-    model.script(Reply("Hello Ada.", hold=hold))
-    tab.say(ASKED)
-    tab.sees(ASKED, "Hello")
-    session = next(one for one in tab.page.context.cookies() if one["name"] == "session")
-    with Store.from_url(redis.url, name="web-example") as store:
-        store.erase(session["value"])
-    hold.set()
-    expect(tab.note).to_contain_text("This conversation was deleted meanwhile")
-    assert stored(tab) == []
-    assert len(model.requests) == 1
     tab.tries_again()
     tab.sees(ASKED, ANSWERED)
     expect(tab.stored).to_have_count(1)

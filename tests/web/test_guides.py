@@ -89,9 +89,7 @@ class Shop:
         )
 
     def said(self) -> list[str]:
-        chat = self.store.conversation("ada")
-        if self.case.guide == "fastapi":  # its conversations are their owners'
-            chat = self.store.conversation("support", owner="ada")
+        chat = self.store.conversation("support", owner="ada")
         return [message["content"] for message in chat.read()]
 
 

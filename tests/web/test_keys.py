@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -22,12 +23,13 @@ KEY = "a-key-of-16-chars"
 
 
 class User:
-    """Somebody with a session and a conversation."""
+    """Somebody with a name and a conversation."""
 
     def __init__(self, client: httpx2.Client, url: str) -> None:
         self._client = client
         self._address = urljoin(url, client.get(url).headers["Location"])
-        client.get(self._address)
+        named = client.post(urljoin(url, "/me"), json={"name": f"Ada {uuid4().hex}"})
+        assert named.status_code == 204
 
     def ask(self, text: str, key: str = KEY) -> list[str]:
         """Send a message; give the events as they came."""

@@ -72,6 +72,10 @@ def test_one_command_starts_all_and_ends_all(
         tab = new_tab(url=app.url)
         tab.say("My name is Ada.")
         expect(tab.stored).to_have_count(1)
+        tab.begins_anew()
+        tab.say("What is my name?")
+        expect(tab.stored).to_have_count(1)
+        expect(tab.recalled).to_contain_text("My name is Ada.")  # whatever server it has found
         tab.say("A message with an answer that is still on its way when it all ends")
         expect(tab.answers.last).not_to_be_empty()
         started = children(app.pid)

@@ -1,15 +1,16 @@
-// The page of one conversation. All text goes into it by textContent: what a model or another
-// person wrote is shown, and never becomes a part of the page.
+// The page of one conversation: sends, streams, stops, asks again, and looks for what was said
+// elsewhere.
+
+import {addTurn, byId, fill, list, recall, removeTurn, say, scroller, scrolling, show} from "./turns.js"
+import {forgetUser, reason, said, showChats, whoAsks} from "./user.js"
 
 const chat = location.pathname.split("/").pop()
 const address = `/c/${chat}/turns`
-const byId = id => document.getElementById(id)
-const [scroller, list, form, input, notice] =
-  ["scroller", "turns", "form", "text", "notice"].map(byId)
+const [form, input, notice] = ["form", "text", "notice"].map(byId)
 
 const ATTEMPTS = 6
 const POLL = 2000  // milliseconds
-const shown = new Map()  // the id of a turn, to its element
+let user = ""
 let revision = ""
 let looks = 0  // at what is stored, so far
 let asking = null  // what is being answered: {key, text, turn, abort}
@@ -17,50 +18,6 @@ let asking = null  // what is being answered: {key, text, turn, abort}
 const pause = ms => new Promise(done => setTimeout(done, ms))
 const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)),
   byte => byte.toString(16).padStart(2, "0")).join("")
-
-// ---- A turn on the page -----------------------------------------------------------------------
-
-function paragraph(kind, text) {
-  const element = document.createElement("p")
-  element.className = kind
-  element.textContent = text
-  return element
-}
-
-function addTurn(id, next = null) {
-  const turn = document.createElement("li")
-  turn.className = "turn"
-  list.insertBefore(turn, next)
-  shown.set(id, turn)
-  byId("empty").hidden = true
-  return turn
-}
-
-function fill(turn, messages) {
-  turn.replaceChildren(...messages.filter(one => typeof one.content === "string")
-    .map(one => paragraph(one.role, one.content)))
-}
-
-function say(turn, text, again) {
-  turn.querySelector(".note")?.remove()
-  if (!text) return
-  const note = paragraph("note", text)
-  note.setAttribute("role", "status")
-  if (again) {
-    const button = document.createElement("button")
-    button.className = "again"
-    button.textContent = "Try again"
-    button.onclick = again
-    note.append(button)
-  }
-  turn.append(note)
-}
-
-function scrolling(change) {  // keeps the end in sight, if it was
-  const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80
-  change()
-  if (atEnd) scroller.scrollTop = scroller.scrollHeight
-}
 
 // ---- What is stored ---------------------------------------------------------------------------
 
@@ -72,43 +29,17 @@ async function sync() {
       const turns = await response.json()
       if (look < looks) return  // it comes late: what it saw may be older than what is shown
       revision = response.headers.get("ETag").slice(1, -1)
-      scrolling(() => show(turns))
+      scrolling(() => {
+        if (show(turns, asking).includes(unanswered.get()?.key)) unanswered.clear()
+      })
     } else if (response.status !== 304) {
       throw new Error(await reason(response))
     }
+    await showChats(user, chat)
     tell("")
   } catch (error) {
-    tell(error instanceof TypeError ? "The server cannot be reached." : error.message)
+    tell(said(error))
   }
-}
-
-function show(turns) {
-  const stored = new Set(turns.map(turn => turn.id))
-  for (const [id, turn] of shown) {
-    if (turn.dataset.stored && !stored.has(id)) forget(id)
-  }
-  let next = asking?.turn ?? null  // what is being answered will be stored last
-  for (const {id, messages} of turns.toReversed()) {
-    const turn = shown.get(id) ?? addTurn(id, next)
-    next = turn
-    if (turn.dataset.stored || id === asking?.key) continue
-    fill(turn, messages)
-    turn.className = "turn"
-    turn.dataset.stored = true
-    if (id === unanswered.get()?.key) unanswered.clear()
-  }
-  byId("empty").hidden = list.childElementCount > 0
-  listed(turns[0]?.messages[0].content)
-}
-
-async function reason(response) {
-  const {detail} = await response.json().catch(() => ({}))
-  return typeof detail === "string" ? detail : `The server answered ${response.status}.`
-}
-
-function forget(id) {
-  shown.get(id)?.remove()
-  shown.delete(id)
 }
 
 function tell(text) {
@@ -120,16 +51,19 @@ function tell(text) {
 
 // A message has one key for all attempts, and is remembered until it is known what became of it,
 // also when this tab is loaded anew. So it may be sent as often as one likes.
+const place = () => `${user} ${address}`
 const unanswered = {
-  get: () => JSON.parse(sessionStorage.getItem(address)),
-  set: message => sessionStorage.setItem(address, JSON.stringify(message)),
-  clear: () => sessionStorage.removeItem(address),
+  get: () => JSON.parse(sessionStorage.getItem(place())),
+  set: message => sessionStorage.setItem(place(), JSON.stringify(message)),
+  clear: () => sessionStorage.removeItem(place()),
 }
+// What ends in one of these is not asked again: it is stored, or is not to be.
+const OVER = new Set(["done", "stopped", "erased"])
 
 async function ask({key, text}) {
   if (asking) return
   for (const button of list.querySelectorAll(".again")) button.remove()
-  forget(key)
+  removeTurn(key)
   unanswered.set({key, text})
   const turn = addTurn(key)
   asking = {key, text, turn, abort: new AbortController()}
@@ -153,7 +87,7 @@ async function ask({key, text}) {
 
   asking = null
   busy(false)
-  const failed = outcome !== "done" && outcome !== "stopped"
+  const failed = !OVER.has(outcome)
   turn.className = failed ? "turn failed" : "turn"
   if (!failed) unanswered.clear()
   scrolling(() => say(turn, why, failed && (() => ask({key, text}))))
@@ -173,6 +107,7 @@ async function attemptOnce({key, text, turn, abort}) {
   answer.textContent = ""
   for await (const {event, data} of events(response.body)) {
     if (event === "text" || event === "again") scrolling(() => { answer.append(data); say(turn, "") })
+    else if (event === "recalled") scrolling(() => recall(turn, data))
     else if (event === "saving") say(turn, "The answer is not stored yet. Trying again …")
     else return [event, data]
   }
@@ -198,31 +133,6 @@ function busy(is) {
   list.setAttribute("aria-busy", is)
 }
 
-// ---- The list of chats ------------------------------------------------------------------------
-
-// It is kept in this browser, as the session is. With users, it would come from the server.
-const chats = () => JSON.parse(localStorage.getItem("chats") ?? "[]")
-
-function listed(title) {
-  const others = chats().filter(one => one.id !== chat)
-  const known = others.length < chats().length
-  if (title && !known) others.unshift({id: chat, title: title.slice(0, 80)})
-  // One that is empty has never begun, or has expired.
-  if (known !== Boolean(title)) localStorage.setItem("chats", JSON.stringify(others))
-  showChats()
-}
-
-function showChats() {
-  byId("chats").replaceChildren(...chats().map(({id, title}) => {
-    const [item, link] = ["li", "a"].map(name => document.createElement(name))
-    link.href = `/c/${id}`
-    link.textContent = title
-    if (id === chat) link.setAttribute("aria-current", "page")
-    item.append(link)
-    return item
-  }))
-}
-
 // ---- Begin ------------------------------------------------------------------------------------
 
 form.onsubmit = event => {
@@ -236,8 +146,27 @@ input.onkeydown = event => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) form.onsubmit(event)
 }
 byId("stop").onclick = () => { asking?.abort.abort(); input.focus() }
+byId("forget").onclick = async () => {
+  if (!confirm(`Delete all chats and memories of ${user}, for good?`)) return
+  asking?.abort.abort()
+  unanswered.clear()
+  await forgetUser(user)
+  await sync()
+}
 
-window.onstorage = showChats
+const [aside, main] = document.querySelectorAll("aside, main")
+while (!user) {
+  try {
+    user = await whoAsks()
+  } catch (error) {
+    main.hidden = false
+    tell(said(error))
+    await pause(POLL)
+  }
+}
+aside.hidden = main.hidden = form.hidden = false
+input.focus()
+
 document.onvisibilitychange = () => document.hidden || sync()
 await sync()
 list.setAttribute("aria-live", "polite")  // from here on, what comes is new
