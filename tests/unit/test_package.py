@@ -85,7 +85,7 @@ def test_importing_it_where_each_sdk_is_installed_brings_in_none() -> None:
         needs(name)
     more = imported("import turnstore") - imported("import redis, redis.asyncio, orjson")
     brought = {name.partition(".")[0] for name in more}
-    assert brought & set(packages_distributions()) == {"turnstore"}
+    assert brought & set(packages_distributions()) <= {"turnstore"}
 
 
 def test_importing_it_costs_little_more_than_redis() -> None:
