@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.servers.running import Client, Server
     from turnstore import AsyncStore
 
-pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-8", "redis-url")]
+pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis", "valkey")]
 
 Damage = Callable[["Client", str], object]
 

@@ -27,11 +27,10 @@ pytestmark = pytest.mark.one_setup
 
 ONCE: dict[str, Any] = {"retry": None, "retry_on_error": []}
 IMPATIENT: dict[str, Any] = {**ONCE, "socket_timeout": 0.1}
-# These are about the client; which server stands behind the proxy matters little.
-ONE_SERVER = pytest.mark.servers("redis-8", "redis-url")
+SINGLE = pytest.mark.servers("redis", "valkey")
 
 
-@ONE_SERVER
+@SINGLE
 @pytest.mark.parametrize("cut", [cut for cut in Cut if cut is not Cut.NEVER], ids=str)
 async def test_a_lost_answer_leaves_the_outcome_open(
     new_store: NewStore, proxy: Proxy, server: Server, cut: Cut
@@ -49,7 +48,7 @@ async def test_a_lost_answer_leaves_the_outcome_open(
     assert look(server.raw, chat.key).contents == ["hi"]
 
 
-@ONE_SERVER
+@SINGLE
 async def test_a_read_that_got_no_answer_changed_nothing(new_store: NewStore, proxy: Proxy) -> None:
     chat = new_store(at=proxy, redis=ONCE).conversation("ada")
     await chat.append("hi")
@@ -60,7 +59,7 @@ async def test_a_read_that_got_no_answer_changed_nothing(new_store: NewStore, pr
     assert await said(chat) == ["hi"]
 
 
-@ONE_SERVER
+@SINGLE
 async def test_a_slow_server_times_out_and_the_turn_is_there(
     new_store: NewStore, proxy: Proxy, server: Server
 ) -> None:
@@ -74,7 +73,7 @@ async def test_a_slow_server_times_out_and_the_turn_is_there(
     assert await said(chat) == ["hi"]
 
 
-@ONE_SERVER
+@SINGLE
 async def test_a_slow_server_with_retries_stores_the_turn_once(
     new_store: NewStore, proxy: Proxy, server: Server
 ) -> None:
@@ -85,7 +84,7 @@ async def test_a_slow_server_with_retries_stores_the_turn_once(
     assert look(server.raw, chat.key).contents == ["hi"]
 
 
-@ONE_SERVER
+@SINGLE
 async def test_a_turn_whose_save_got_no_answer_can_be_saved_again(
     new_store: NewStore, proxy: Proxy, server: Server
 ) -> None:
@@ -139,7 +138,7 @@ async def test_a_turn_may_go_on_without_memory(new_store: NewStore, own_server: 
     assert await said(chat) == ["before", "hi", "hello"]
 
 
-@ONE_SERVER
+@SINGLE
 @pytest.mark.parametrize("word", ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"])
 async def test_a_server_that_is_not_ready_says_nothing_of_the_command_before(
     new_store: NewStore, proxy: Proxy, server: Server, word: str
