@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import local_server
@@ -24,6 +26,21 @@ def versions(names: tuple[str, ...] = _PACKAGES) -> dict[str, str]:
     return found
 
 
+def commit() -> str | None:
+    """The commit that was measured, with `+` where files differ from it; None without git."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        head = subprocess.run(
+            [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        )
+        changed = subprocess.run(
+            [*git, "diff", "--quiet", "HEAD", "--", "../src", "../lua"], check=False
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return head.stdout.strip() + ("+" if changed.returncode else "")
+
+
 def describe(url: str) -> dict[str, Any]:
     """This machine, this Python, that server."""
     client: Any = redis.Redis.from_url(url)
@@ -37,4 +54,5 @@ def describe(url: str) -> dict[str, Any]:
         "server": f"Redis {info['redis_version']}",
         "server_from": local_server.binary()[1],
         "packages": versions(),
+        "commit": commit(),
     }
