@@ -36,6 +36,23 @@ def _openai() -> tuple[bytes, bytes]:
     return _plain(whole), _events(chunks, end="data: [DONE]\n\n")
 
 
+def _responses() -> tuple[bytes, bytes]:
+    usage = {"input_tokens": _SENT, "output_tokens": _SAID, "total_tokens": _SENT + _SAID}
+    head = {"id": "resp_1", "object": "response", "created_at": 1_764_000_000, "model": "bench"}
+    part = {"type": "output_text", "text": _ANSWER, "annotations": []}
+    item: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant"}
+    item |= {"status": "completed", "content": [part]}
+    whole = {**head, "status": "completed", "output": [item], "usage": usage}
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0, "logprobs": []}
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {**head, "status": "in_progress", "output": []}},
+        *({"type": "response.output_text.delta", **place, "delta": piece} for piece in _PIECES),
+        {"type": "response.completed", "response": whole},
+    ]
+    numbered = [{**event, "sequence_number": number} for number, event in enumerate(events)]
+    return _plain(whole), _events(numbered, named=True)
+
+
 def _anthropic() -> tuple[bytes, bytes]:
     usage = {"input_tokens": _SENT, "output_tokens": _SAID}
     head: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "model": "bench"}
@@ -91,7 +108,11 @@ def _response(kind: str, text: str) -> bytes:
 
 
 # By the end of a request's path: what is answered to it, and to one that is to be streamed.
-_ANSWERS = {b"/chat/completions": _openai(), b"/messages": _anthropic()}
+_ANSWERS = {
+    b"/chat/completions": _openai(),
+    b"/responses": _responses(),
+    b"/messages": _anthropic(),
+}
 _CONTENTS, _STREAMED_CONTENTS = _gemini()
 
 

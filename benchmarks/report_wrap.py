@@ -77,9 +77,9 @@ def every(figures: list[Figure]) -> str:
 
 
 def brief(figures: list[Figure]) -> str:
-    """One line a client, for the README."""
+    """A line for the calls of a client, and one for its streams, for the README."""
     lines = _head(
-        "one call, sync / async",
+        "one call or stream, sync / async",
         "bare",
         "with a memory",
         "÷ bare",
@@ -88,23 +88,27 @@ def brief(figures: list[Figure]) -> str:
     )
     for name in clients(figures):
         own = [figure for figure in figures if _client(figure) == name]
-        ours = [find(own, case="wrap", kind=kind, subject=OURS) for kind in KINDS]
-        bare = [find(own, case="wrap", kind=kind, subject=_BARE) for kind in KINDS]
-        known = [figure for figure in ours if figure]
-        if not known:
-            continue
-        ratios = [
-            [figure["ratio_to"][other] for figure in known] for other in (_BARE, _BY_HAND, _PAST)
-        ]
-        cells = [
-            name,
-            " / ".join(time_text(figure["median_us"]) for figure in bare if figure),
-            " / ".join(time_text(figure["median_us"]) for figure in known),
-            *(" / ".join(f"{ratio:.2f}" for ratio in some) for some in ratios),
-        ]
-        cells[4] = _with_bar(cells[4], max(ratios[1]))
-        lines.append(_line(cells))
+        for case, title in (("wrap", name), ("wrap_stream", f"{name}, stream")):
+            if cells := _brief_cells(own, case):
+                lines.append(_line([title, *cells]))
     return "\n".join(lines)
+
+
+def _brief_cells(own: list[Figure], case: str) -> list[str]:
+    """What a line says after its name; nothing if the case was not run."""
+    ours = [find(own, case=case, kind=kind, subject=OURS) for kind in KINDS]
+    bare = [find(own, case=case, kind=kind, subject=_BARE) for kind in KINDS]
+    known = [figure for figure in ours if figure]
+    if not known:
+        return []
+    ratios = [[figure["ratio_to"][other] for figure in known] for other in (_BARE, _BY_HAND, _PAST)]
+    cells = [
+        " / ".join(time_text(figure["median_us"]) for figure in bare if figure),
+        " / ".join(time_text(figure["median_us"]) for figure in known),
+        *(" / ".join(f"{ratio:.2f}" for ratio in some) for some in ratios),
+    ]
+    cells[3] = _with_bar(cells[3], max(ratios[1]))
+    return cells
 
 
 def _with_bar(text: str, ratio: float) -> str:

@@ -86,6 +86,38 @@ class OpenAI(Client):
         return said.content or ""
 
 
+class Responses(OpenAI):
+    """The other endpoint of the `openai` package."""
+
+    name = "openai responses"
+    format = "openai.responses"
+
+    def native(self, turn: Turn) -> Turn:
+        return [self._item(message) for message in turn]
+
+    def _item(self, message: Message) -> Message:
+        if message["role"] == "tool":
+            about = {"type": "function_call_output", "call_id": message["tool_call_id"]}
+            return about | {"output": message["content"]}
+        for call in message.get("tool_calls", ()):  # one at most, and then nothing else is said
+            return {"type": "function_call", "call_id": call["id"], **call["function"]}
+        if message["role"] == "user":
+            return message
+        part = {"type": "output_text", "text": message["content"], "annotations": []}
+        return {"type": "message", "role": "assistant", "content": [part]}
+
+    def call(self, client: Any, messages: list[Message], *, stream: bool, past: bool) -> Any:
+        more: dict[str, Any] = {"stream": True} if stream else {}
+        if past:
+            messages, more["extra_body"] = [], {"input": messages}
+        return client.responses.create(model=MODEL, input=messages, **more)
+
+    def text(self, answer: Any) -> str:
+        if hasattr(answer, "output_text"):
+            return answer.output_text
+        return answer.delta if answer.type == "response.output_text.delta" else ""
+
+
 class Anthropic(Client):
     """The `anthropic` package."""
 
@@ -223,4 +255,91 @@ class LiteLLM(OpenAI):
             await client.close()
 
 
-CLIENTS: tuple[type[Client], ...] = (OpenAI, Anthropic, Google, LiteLLM)
+class Router(LiteLLM):
+    """The `Router` of the `litellm` package, with one deployment."""
+
+    name = "litellm router"
+
+    def make(self) -> Any:
+        super().make()
+        from litellm import Router as Made  # noqa: PLC0415 (an extra)
+
+        at = {"api_base": f"{self.url}/v1", "api_key": "none", "max_retries": 0}
+        deployment = {"model_name": MODEL, "litellm_params": {"model": f"openai/{MODEL}", **at}}
+        return Made(model_list=[deployment], num_retries=0)
+
+    def call(self, client: Any, messages: list[Message], *, stream: bool, past: bool) -> Any:
+        more: dict[str, Any] = {"stream": stream}
+        if past:
+            messages, more["extra_body"] = [], {"messages": messages}
+        ask = client.completion if self.kind == "sync" else client.acompletion
+        return ask(model=MODEL, messages=messages, **more)
+
+
+class Function(Client):
+    """A function of one's own that asks the chat API by HTTP."""
+
+    name = "function"
+
+    def make(self) -> Any:
+        import httpx2  # noqa: PLC0415 (comes with the SDKs)
+
+        to = f"{self.url}/v1/chat/completions"
+        self._http: Any = httpx2.Client() if self.kind == "sync" else httpx2.AsyncClient()
+
+        def ask(messages: list[Message], *, stream: bool = False) -> Any:
+            body = {"model": MODEL, "messages": messages}
+            if stream:
+                return pieces(body)
+            return self._http.post(to, content=_json(body)).json()["choices"][0]["message"]
+
+        def pieces(body: dict[str, Any]) -> Any:
+            with self._http.stream("POST", to, content=_json(body, stream=True)) as answer:
+                yield from filter(None, map(_piece, answer.iter_lines()))
+
+        async def ask_async(messages: list[Message], *, stream: bool = False) -> Any:
+            body = {"model": MODEL, "messages": messages}
+            if stream:
+                return pieces_async(body)
+            answer = await self._http.post(to, content=_json(body))
+            return answer.json()["choices"][0]["message"]
+
+        async def pieces_async(body: dict[str, Any]) -> Any:
+            async with self._http.stream("POST", to, content=_json(body, stream=True)) as answer:
+                async for line in answer.aiter_lines():
+                    if piece := _piece(line):
+                        yield piece
+
+        return ask if self.kind == "sync" else ask_async
+
+    def call(self, client: Any, messages: list[Message], *, stream: bool, past: bool) -> Any:
+        del past  # nothing here looks at the messages
+        return client(messages, stream=stream)
+
+    def text(self, answer: Any) -> str:
+        return answer if isinstance(answer, str) else answer["content"]
+
+    def close(self) -> Any:
+        return self._http.close() if self.kind == "sync" else self._http.aclose()
+
+
+def _json(body: dict[str, Any], **more: bool) -> bytes:
+    return json.dumps({**body, **more}, separators=(",", ":")).encode()
+
+
+def _piece(line: str) -> str:
+    """The text in a line of a stream."""
+    if not line.startswith("data: {"):
+        return ""
+    return json.loads(line[6:])["choices"][0]["delta"].get("content", "")
+
+
+CLIENTS: tuple[type[Client], ...] = (
+    OpenAI,
+    Responses,
+    Anthropic,
+    Google,
+    LiteLLM,
+    Router,
+    Function,
+)

@@ -168,6 +168,8 @@ def test_wrapped_clients_have_a_line_each(load: Callable[[str], Any]) -> None:
         wrapped(client="other", ratio_to=slow),
         bare(client="other", kind="async"),
         wrapped(client="other", kind="async"),
+        bare(client="other", case="wrap_stream"),
+        wrapped(client="other", case="wrap_stream"),
         {**wrapped(client="other", case="wrap_alone", median_us=9.5), "ratio_to": {}},
     ]
     page = "".join(f"{report.mark(name)}\nold\n{report.END}\n" for name in ("all", "brief"))
@@ -183,6 +185,7 @@ def test_wrapped_clients_have_a_line_each(load: Callable[[str], Any]) -> None:
         "| other | 4.0 ms / 4.0 ms | 2.0 ms / 2.0 ms | 1.50 / 0.50 | 1.20 / 0.40: **missed** "
         "| 1.30 / 1.25 |"
     ) in drawn
+    assert "| other, stream | 4.0 ms | 2.0 ms | 0.50 | 0.40: met | 1.25 |" in drawn
     assert report.drawn(drawn, result) == drawn
 
 
