@@ -262,7 +262,7 @@ class Router(LiteLLM):
 
     def make(self) -> Any:
         super().make()
-        from litellm import Router as Made  # noqa: PLC0415 (an extra)
+        from litellm.router import Router as Made  # noqa: PLC0415 (an extra)
 
         at = {"api_base": f"{self.url}/v1", "api_key": "none", "max_retries": 0}
         deployment = {"model_name": MODEL, "litellm_params": {"model": f"openai/{MODEL}", **at}}

@@ -207,7 +207,7 @@ def test_each_client_has_the_turns_of_the_mix(load: Callable[[str], Any]) -> Non
         assert len(native) == 4, kind.name
         if kind.name in roles:
             assert native[2]["role"] == roles[kind.name]
-            plain_messages(native, format_named(kind.format))
+        plain_messages(native, format_named(kind.format))
 
 
 def test_a_quick_run_measures_every_case(tmp_path: Path) -> None:
