@@ -257,7 +257,7 @@ def test_the_head_after_a_drop(raw: Raw) -> None:
 
 
 @pytest.mark.parametrize("count", [31, 32, 33, 80])
-def test_the_head_keeps_sixteen_ids(count: int, raw: Raw) -> None:
+def test_the_head_keeps_the_newest_32_ids(count: int, raw: Raw) -> None:
     for number in range(count):
         raw.run("append", turn_id=f"id{number}")
     ids = raw.held[0].decode().split()[11:]
