@@ -26,6 +26,7 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from pydantic import SecretStr
 
 from tests.conformance.marks import ONE_SERVER
 from turnstore import AsyncStore, SaveError, Store, TurnConflictError, Window
@@ -232,7 +233,7 @@ def test_a_truncated_stream_of_openai_is_noticed(chat: Conversation, ending: Any
 
     with ModelServer() as server:
         server.script(Reply("Hello you", ending=ending))
-        real = ChatOpenAI(model="m", base_url=server.base_url, api_key="none")
+        real = ChatOpenAI(model="m", base_url=server.base_url, api_key=SecretStr("none"))
         agent: Any = create_agent(real, middleware=[MemoryMiddleware(chat)])
         for _ in agent.stream({"messages": [HumanMessage("Hi")]}, stream_mode="messages"):
             pass
