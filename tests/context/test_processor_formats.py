@@ -90,14 +90,17 @@ def orphans(name: str, messages: Sequence[Json]) -> int:
             else:
                 waiting.remove(match)
         waiting += [(id_, at) for id_ in rules.calls(message)]
-    others = [
-        at for at, m in enumerate(messages) if not rules.results(m) and not rules.is_instruction(m)
-    ]
-    last = {others[-1]} if others else set[int]()
-    while last and min(last) > 0 and "role" not in messages[min(last)]:
-        if min(last) - 1 not in others:
+    # The newest that is no result; of calls that are items, those that were made at once.
+    spoken = [at for at, m in enumerate(messages) if not rules.is_instruction(m)]
+    last: set[int] = set()
+    for at in reversed(spoken):
+        if rules.results(messages[at]):
+            if last:
+                break
+            continue
+        last.add(at)
+        if "role" in messages[at]:
             break
-        last.add(min(last) - 1)
     return lost + sum(at not in last for _, at in waiting)
 
 

@@ -75,7 +75,7 @@ def test_without_a_table_the_error_says_how(name: str) -> None:
 
 def test_without_tiktoken_the_error_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "tiktoken", None)
-    with pytest.raises(ImportError, match=r'pip install "turnstore\[tokens\]"'):
+    with pytest.raises(ImportError, match=r"pip install '\.\[tokens\]'"):
         token_counter(None)
 
 
