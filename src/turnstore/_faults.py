@@ -26,7 +26,7 @@ from .errors import (
     WrongTypeError,
 )
 
-__all__ = ["FAULTS", "translated"]
+__all__ = ["FAULTS", "another_loop", "is_of_another_loop", "translated"]
 
 FAULTS = (fault.RedisError, fault.RedisClusterException, OSError)
 """What redis-py may let through: its own errors, cluster errors that are not among them,
@@ -138,6 +138,25 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
+_ANOTHER_LOOP = re.compile("different (event )?loop|loop is closed")
+_ONE_LOOP = (
+    "an AsyncStore belongs to the loop in which it first sent something. Make one in each loop, "
+    "inside each asyncio.run, or close its client in its own loop before (await redis.aclose())"
+)
+
+
+def another_loop() -> RuntimeError:
+    """Give the error of a client that has connections of another event loop."""
+    return RuntimeError(
+        f"nothing was sent: the connections are those of another event loop; {_ONE_LOOP}"
+    )
+
+
+def is_of_another_loop(error: Exception) -> bool:
+    """Tell whether asyncio complains of another event loop, or one that has ended."""
+    return isinstance(error, RuntimeError) and _ANOTHER_LOOP.search(str(error)) is not None
+
+
 def translated(error: Exception, call: Call) -> TurnstoreError:
     """Find the error of ours that says what happened, to which key, and what is left."""
     what = f"{call.operation} of {call.keys[0].decode()}"
@@ -180,19 +199,21 @@ def _unavailable(what: str, text: str, error: Exception, call: Call) -> ServerEr
     if isinstance(error, fault.AuthenticationError | fault.AuthorizationError):
         return DeniedError(f"{what}: the server did not accept the credentials: {error}")
     is_ready = _NOT_READY.search(text) is None
+    reason = "no answer from the server" if is_ready else "the server is not ready"
     refusals = fault.ResponseError | fault.DataError | fault.InvalidResponse
     if is_ready and isinstance(error, refusals):
         return None
     # redis-py may have sent the command several times, and any of them may have arrived.
     # Only where no connection was to be had is it sure that none did.
     unknown = call.writes and not isinstance(error, fault.MaxConnectionsError)
+    if is_of_another_loop(error):
+        reason = f"the connection is one of another event loop, and {_ONE_LOOP}"
     state = (
         "it is not known whether it was carried out; an append is safe to repeat with the "
         "same turn id"
         if unknown
         else "nothing was changed; try again"
     )
-    reason = "no answer from the server" if is_ready else "the server is not ready"
     return UnavailableError(
         f"{what}: {reason}; {state}. The client said: {text}",
         outcome_unknown=unknown,

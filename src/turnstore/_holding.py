@@ -128,7 +128,7 @@ class AsyncHolding:
         """Give the lease back; where the server has failed, in the background."""
         if not self._hold.unreachable:
             with suppress(ClosedError):
-                await _io.unbroken(self._run(self._hold.release()))
+                await _io.unbroken(self._run(self._hold.release()), "the return of a lease")
         elif not self._kept and not self._hold.over:
             self._start()
         self.let_go()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import weakref
 from collections.abc import Awaitable, Sequence
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
@@ -27,7 +28,7 @@ from redis.retry import Retry
 
 from ._asking import aask, ask
 from ._calls import Call, Flow, Pause, Scan, Step, Together
-from ._faults import FAULTS, translated
+from ._faults import FAULTS, another_loop, is_of_another_loop, translated
 from ._scripts import Script
 from .errors import UnavailableError
 
@@ -55,6 +56,11 @@ _RETRIES, _BACKOFF_BASE, _BACKOFF_CAP = 4, 0.05, 1.0
 # How many keys the server looks at in one step of a scan.
 _SCANNED = 1000
 
+# The event loop to which the connections of a client belong.
+_LOOPS: weakref.WeakKeyDictionary[AsyncClient, weakref.ref[asyncio.AbstractEventLoop]] = (
+    weakref.WeakKeyDictionary()
+)
+
 
 def run(client: Client, flow: Flow[R]) -> R:
     """Run a flow to its end and give back its result."""
@@ -79,6 +85,7 @@ async def arun(client: AsyncClient, flow: Flow[R]) -> R:
         step = next(flow)
         while True:
             try:
+                _check_loop(client)
                 reply = await (
                     _asend(client, step) if isinstance(step, Call) else _ado(client, step)
                 )
@@ -89,7 +96,7 @@ async def arun(client: AsyncClient, flow: Flow[R]) -> R:
             except asyncio.CancelledError as error:
                 # Raised again at once, but by a flow that has something to give back first.
                 step = flow.throw(error)
-                return await unbroken(arun(client, _rest(flow, step)))
+                return await unbroken(arun(client, _rest(flow, step)), "a cancelled operation")
             except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
                 step = flow.throw(error)
             else:
@@ -112,11 +119,41 @@ def _rest(flow: Flow[R], step: Step) -> Flow[R]:
         return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
 
 
-async def unbroken(work: Awaitable[R]) -> R:
+def _check_loop(client: AsyncClient) -> None:
+    """Refuse a second event loop, where a command would be sent and its answer never come.
+
+    A client whose connections were closed may go on in another one.
+
+    Raises:
+        RuntimeError: The client has connections of another loop.
+    """
+    loop, known = asyncio.get_running_loop(), _LOOPS.get(client)
+    if known is not None:
+        if known() is loop:
+            return
+        if _is_connected(client):
+            raise another_loop()
+    _LOOPS[client] = weakref.ref(loop)
+
+
+def _is_connected(client: Any) -> bool:
+    is_cluster = isinstance(client, redis.asyncio.RedisCluster)
+    # redis-py has no public word for what a pool holds; one without these names holds nothing.
+    pools = client.get_nodes() if is_cluster else [client.connection_pool]
+    names = ("_connections",) if is_cluster else ("_available_connections", "_in_use_connections")
+    held = [one for pool in pools for name in names for one in getattr(pool, name, ())]
+    return any(one.is_connected for one in held)
+
+
+async def unbroken(work: Awaitable[R], what: str) -> R:
     """Finish a piece of work even where the caller is cancelled meanwhile.
 
     The cancellation goes on when the work is done. What the work then raises is noted in
     the log alone, since the caller asked for an end and not for a result.
+
+    Args:
+        work: What is to be finished.
+        what: What the log calls it.
     """
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
@@ -130,7 +167,7 @@ async def unbroken(work: Awaitable[R]) -> R:
     if cancelled is None:
         return await task
     if not task.cancelled() and task.exception() is not None:
-        log.warning("cancelled during a save, which failed: %s", task.exception())
+        log.warning("cancelled during %s, which failed: %s", what, task.exception())
     raise cancelled
 
 
@@ -163,6 +200,8 @@ async def _asend(client: AsyncClient, call: Call) -> Any:
         except _faults_of(client) as error:
             if isinstance(error, fault.NoScriptError) and not whole:
                 continue
+            if isinstance(error, RuntimeError) and not is_of_another_loop(error):
+                raise
             raise translated(error, call) from error
         return call.read(reply)
     raise AssertionError  # the second round returns or raises
@@ -183,8 +222,9 @@ def _faults_of(client: Client | AsyncClient) -> tuple[type[Exception], ...]:
     if isinstance(client, redis.asyncio.RedisCluster):
         # A lost connection makes it close the node's others too, in the middle of what they
         # do for other tasks: these meet a stream that is None.
-        return (*FAULTS, AttributeError)
-    return FAULTS
+        return (*FAULTS, AttributeError, RuntimeError)
+    # asyncio's own word for a connection of another event loop.
+    return FAULTS if isinstance(client, redis.Redis) else (*FAULTS, RuntimeError)
 
 
 def _do(client: Client, step: Step) -> Any:

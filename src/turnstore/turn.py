@@ -184,7 +184,7 @@ class AsyncPendingTurn(Pending):
             ErasedError: The owner was erased, or the conversation cleared, since it began.
         """
         try:
-            return await _io.unbroken(self._run(self._save()))
+            return await _io.unbroken(self._run(self._save()), "a save")
         except ClosedError as error:
             raise self._unsaved(error) from error
 

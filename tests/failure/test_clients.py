@@ -1,4 +1,4 @@
-"""What the caller's client may be, and what may happen to it: parsers, forks, loops, cancelling."""
+"""What the caller's client may be, and what may happen to it: parsers, forks, cancelling."""
 
 from __future__ import annotations
 
@@ -92,37 +92,6 @@ def test_a_store_goes_on_in_forked_processes(
     held = look(server.raw, chat.key).contents
     assert len(held) == len(set(held)) == 1 + 4 * 20
     assert len(chat.read()) == 81
-
-
-@SINGLE
-@pytest.mark.one_setup
-@pytest.mark.drops_connections
-def test_a_client_of_another_event_loop_loses_nothing(
-    server: Server, prefix: str, setup: Setup
-) -> None:
-    """redis-py binds a connection to the loop that opened it, so give each loop its client."""
-    if setup.client == "sync":
-        pytest.skip("a sync client knows no event loop")
-    client = server.async_client(setup)
-    store = AsyncStore(client, name="test", prefix=prefix)
-
-    async def append(content: str) -> None:
-        await store.conversation("ada").append(content, turn_id=content)
-
-    asyncio.run(append("first"))
-    with pytest.raises(RuntimeError, match=r"(?i)loop"):
-        asyncio.run(append("second"))
-
-    async def afresh() -> list[str]:
-        other = server.async_client(setup)
-        chat = AsyncStore(other, name="test", prefix=prefix).conversation("ada")
-        await chat.append("second", turn_id="second")  # it may have been sent, or not
-        await chat.append("third", turn_id="third")
-        contents = await said(chat)
-        await other.aclose()
-        return contents
-
-    assert asyncio.run(afresh()) == ["first", "second", "third"]
 
 
 # A cancellation in the moment in which redis-py 8 sends is lost on Python 3.11, where

@@ -340,7 +340,7 @@ class AsyncExtraction(BaseExtraction):
             return await self._run(flow)
         finally:
             with suppress(ClosedError):
-                await unbroken(self._run(session.hold.release()))
+                await unbroken(self._run(session.hold.release()), "the return of a lease")
 
     async def _look(self, place: Place) -> float | None:
         """Read a conversation in the background, if it is time."""

@@ -335,7 +335,7 @@ class _InThread(AbstractAsyncContextManager[None]):
 
     async def __aenter__(self) -> None:
         try:
-            await self._do(self._turn.__enter__)
+            await self._do("the begin of a turn", self._turn.__enter__)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):  # it may have begun all the same
                 await self.__aexit__(type(error), error, None)
@@ -349,10 +349,11 @@ class _InThread(AbstractAsyncContextManager[None]):
         traceback: TracebackType | None,
     ) -> None:
         try:
-            await self._do(self._turn.__exit__, kind, error, traceback)
+            await self._do("the end of a turn", self._turn.__exit__, kind, error, traceback)
         finally:
             self._pool.shutdown(wait=False)
 
-    async def _do(self, function: Callable[..., R], *args: Any) -> R:
+    async def _do(self, what: str, function: Callable[..., R], *args: Any) -> R:
         work = partial(contextvars.copy_context().run, function, *args)
-        return await unbroken(asyncio.get_running_loop().run_in_executor(self._pool, work))
+        loop = asyncio.get_running_loop()
+        return await unbroken(loop.run_in_executor(self._pool, work), what)
