@@ -16,7 +16,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import timedelta
 from typing import cast
 
@@ -47,13 +48,13 @@ ERASED = "erased", "You were forgotten meanwhile, so nothing of this is stored."
 
 async def answer(
     chat: AsyncConversation, openai: AsyncOpenAI, context: Context, text: str, key: str
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event]:
     """Answer a message once, however often it is sent.
 
     The key is the id of the turn. The lease comes before the look into the history: so a message
     that is sent again while its first attempt is still being answered waits for it, and finds the
-    answer. Whoever leaves cancels this generator where it stands, which ends the model's stream;
-    nothing is saved then.
+    answer. Where somebody leaves, this generator is closed, which ends the model's stream; nothing
+    is saved then.
     """
     new = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": text}]
     turn = chat.turn(new, turn_id=key, context=context, on_conflict="serialize", lease=ONE_BY_ONE)
@@ -63,8 +64,9 @@ async def answer(
             if saved is None:
                 if recalled := recalled_in(turn.messages):
                     yield "recalled", recalled
-                async for piece in _ask(openai, turn):
-                    yield "text", piece
+                async with aclosing(_ask(openai, turn)) as pieces:
+                    async for piece in pieces:
+                        yield "text", piece
             elif saved.messages[0]["content"] != text:
                 yield "refused", "This key belongs to another message."
                 return
@@ -87,7 +89,7 @@ async def answer(
     yield "done", ""
 
 
-async def _ask(openai: AsyncOpenAI, turn: AsyncPendingTurn) -> AsyncIterator[str]:
+async def _ask(openai: AsyncOpenAI, turn: AsyncPendingTurn) -> AsyncGenerator[str]:
     """Give the pieces of the model's answer, and to the turn the whole, if it is one."""
     messages = cast("list[ChatCompletionMessageParam]", turn.messages)
     pieces, finish = [], None

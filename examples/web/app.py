@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,7 +47,7 @@ _HEADERS = {
 
 
 @asynccontextmanager
-async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
+async def lifespan(_: FastAPI) -> AsyncGenerator[dict[str, Any]]:
     """Open what a worker needs, once, in the event loop in which it is used."""
     url = os.environ["REDIS_URL"]
     async with (
@@ -90,6 +90,19 @@ def conversation(
 
 
 Chat = Annotated[AsyncConversation, Depends(conversation)]
+
+
+async def ending() -> AsyncIterator[AsyncExitStack]:
+    """Give what closes, when the request is over, all that was put into it.
+
+    FastAPI drops a stream's generator where it stands when a browser leaves, and Python may close
+    it much later.
+    """
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+Ending = Annotated[AsyncExitStack, Depends(ending)]
 
 
 class Name(BaseModel):
@@ -175,10 +188,14 @@ async def turns(request: Request, chat: Chat) -> Response:
 
 
 @app.post("/c/{chat_id}/turns", response_class=EventSourceResponse)
-async def ask(request: Request, chat: Chat, message: Message) -> AsyncIterator[ServerSentEvent]:
+async def ask(
+    request: Request, chat: Chat, message: Message, ending: Ending
+) -> AsyncIterator[ServerSentEvent]:
     """Answer a message, piece by piece."""
     openai, context = request.state.openai, request.state.context
-    async for kind, text in answer(chat, openai, context, message.text, message.key):
+    events = answer(chat, openai, context, message.text, message.key)
+    ending.push_async_callback(events.aclose)
+    async for kind, text in events:
         yield ServerSentEvent(event=kind, data=text)
 
 

@@ -13,6 +13,8 @@ from turnstore.testing import ModelServer, Reply
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from playwright.sync_api import BrowserContext, Request, Route
+
     from tests.web.conftest import Tab
     from turnstore.server import EmbeddedServer
 
@@ -46,6 +48,32 @@ def test_the_model_fails(
     expect(tab.stored).to_have_count(1)
     expect(tab.note).to_have_count(0)
     assert stored(tab) == [ASKED, ANSWERED]
+
+
+def test_what_fails_before_the_first_look_is_not_asked_again_by_itself(
+    new_tab: Callable[..., Tab], new_user: Callable[..., BrowserContext], model: ModelServer
+) -> None:
+    held: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        if route.request.method == "GET" and not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    def is_look(request: Request) -> bool:
+        return request.method == "GET" and request.url.endswith("/turns")
+
+    user = new_user()
+    user.route("**/turns", hold_the_first)
+    tab = new_tab(user)
+    model.script(Reply(refusal="No."))
+    tab.say(ASKED)
+    expect(tab.note).to_contain_text("The model gave no complete answer.")
+    with tab.page.expect_request(is_look):  # what comes regularly from then on
+        held[0].continue_()
+    expect(tab.note).to_contain_text("The model gave no complete answer.")
+    assert len(model.requests) == 1
 
 
 def test_there_is_no_redis(

@@ -86,6 +86,7 @@ async function ask({key, text}) {
   }
 
   asking = null
+  revision = ""  // a look between the save and its news has left this turn out
   busy(false)
   const failed = !OVER.has(outcome)
   turn.className = failed ? "turn failed" : "turn"
@@ -164,13 +165,19 @@ while (!user) {
     await pause(POLL)
   }
 }
-aside.hidden = main.hidden = form.hidden = false
+// What an earlier page has left comes first: a message that is sent, and fails, while the first look
+// is under way is none of that, and waits for its "Try again".
+const left = unanswered.get()
+aside.hidden = main.hidden = false
+form.hidden = Boolean(left)
 input.focus()
 
 document.onvisibilitychange = () => document.hidden || sync()
 await sync()
 list.setAttribute("aria-live", "polite")  // from here on, what comes is new
-if (unanswered.get()) ask(unanswered.get())
+form.hidden = false
+if (left) input.focus()
+if (left && unanswered.get()) ask(left)
 while (true) {
   await pause(POLL)
   if (!document.hidden) await sync()
