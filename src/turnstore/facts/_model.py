@@ -159,7 +159,7 @@ class Health:
         owners: Owners with facts.
         facts: Facts and exchanges held, closed ones among them.
         vectors: Vectors held; as many as there are facts.
-        indexing: Whether the server is still building its index, so that searches miss some.
+        indexing: Whether the server is still building its index; searches look past it till then.
         indexing_failures: Documents that the server could not index; 0 for other engines.
         lag: Turns that wait for their extraction; 0 where nothing is extracted.
         dead_letters: Answers of a model that no facts could be drawn from, and that are kept.
@@ -178,11 +178,9 @@ class Health:
 
     @property
     def is_well(self) -> bool:
-        """Whether all that is stored can be found: no failure, no lag, nothing missing."""
-        return not (
-            self.indexing
-            or self.indexing_failures
-            or self.lag
-            or self.dead_letters
-            or self.vectors != self.facts
-        )
+        """Whether nothing has failed, and each fact has its vector.
+
+        An index that is being built, and turns that wait for their extraction, pass by themselves:
+        look at `indexing` and `lag` for as long as they should not last.
+        """
+        return not (self.indexing_failures or self.dead_letters or self.vectors != self.facts)

@@ -116,7 +116,7 @@ class Upkeep:
             From the first step to the last nobody writes for the owner.
 
         Cost:
-            Seven round trips, one more for each 400 documents of a search index, and one for
+            Six round trips, one more for each 400 documents of a search index, and one for
             each 100 conversations. Keys are unlinked, so that no large one holds up the server.
 
         Example:

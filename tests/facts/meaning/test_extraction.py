@@ -398,10 +398,15 @@ async def test_what_is_stored_is_redacted(
 
     kit = new_kit(new_store(redact=redact))
     await kit.say("My number is 4711.")
-    kit.model.answers = [[new("Ada's number is 4711.")], "a letter with 4711", "a letter with 4711"]
+    kit.model.answers = [
+        [new("Ada's number is 4711.", slot="no 4711")],
+        "a letter with 4711",
+        "a letter with 4711",
+    ]
     extraction = kit.extraction()
     await extraction.extract(kit.chat)
     assert await kit.texts() == ["Ada's number is ****."]
+    assert [fact.slot for fact in await kit.facts.list("ada")] == ["no ****"]
     await kit.say("Good bye.")
     with pytest.raises(Exception, match="JSON"):
         await extraction.extract(kit.chat)

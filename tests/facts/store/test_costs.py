@@ -60,7 +60,9 @@ OPERATIONS: dict[str, tuple[Doing, list[str]]] = {
     ),
     "erase": (
         lambda facts, _: facts.erase("ada"),
-        [SCRIPT, "HGET", "HKEYS", "HKEYS", SCRIPT, DOCUMENTS, SCRIPT, SCRIPT],
+        # What there is of facts is looked at together, in one round trip.
+        [SCRIPT, *("HGET", "HKEYS", "HLEN", "XLEN", "XLEN"), "HKEYS"]
+        + [SCRIPT, DOCUMENTS, SCRIPT, SCRIPT],
     ),
 }
 

@@ -166,7 +166,8 @@ async def test_an_index_that_is_still_built_hides_nothing(
         assert len(hits) == 60
         assert facts.counts["indexing"] == times
     assert caplog.text.count("building its index") == 1
-    assert not (await facts.health()).is_well
+    health = await facts.health()
+    assert (health.indexing, health.is_well) == (True, True)
 
 
 async def test_an_index_that_was_built_during_a_search_hides_nothing(

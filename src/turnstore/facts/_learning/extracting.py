@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -305,8 +305,8 @@ class Session:
         """Commit all of it, and the cursor."""
         news: list[NewFact] = []
         for new in plan.new:
-            text = yield from self._base.redacted(new.text)
-            news.append(checked_fact(replace(new, text=text)))
+            redacted = yield from self._base.redacted_fact(new)
+            news.append(checked_fact(redacted))
         after = Cursor.after(told.last)
         move = CursorMove(self._keys.member, stands, str(after))
 

@@ -94,8 +94,8 @@ def _add(
     """
     news = []
     for one in checked:
-        text = _checked_text((yield from base.redacted(one.new.text)))
-        news.append(replace(one.new, text=text) if text != one.new.text else one.new)
+        new = yield from base.redacted_fact(one.new)
+        news.append(one.new if new == one.new else checked_fact(new))
     norms = [one.norm for one in checked]
     # What was there when it began may go before it is written; then it is added after all.
     known_to_go: set[int] = set()

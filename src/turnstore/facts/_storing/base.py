@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
@@ -21,6 +21,7 @@ from turnstore._redaction import Redact, redacted_text
 from turnstore.errors import EngineMismatchError, UnsupportedError
 
 from .._embedding import Embedder
+from .._model import NewFact
 from .._owner import Ground, OwnerPlace
 from .._scoring.ranking import Ranking
 from .._space import Space
@@ -255,6 +256,12 @@ class Base:
     def redacted(self, text: str) -> Flow[str]:
         """Give a text as it is to be stored."""
         return redacted_text(self.settings.redact, text)
+
+    def redacted_fact(self, new: NewFact) -> Flow[NewFact]:
+        """Give a fact as it is to be stored: its text, and the slot that a model named."""
+        text = yield from self.redacted(new.text)
+        slot = (yield from self.redacted(new.slot)) if new.slot else ""
+        return replace(new, text=text, slot=slot)
 
     def embed(self, backend: Backend, texts: Sequence[str]) -> Flow[Any]:
         """Make the vectors of texts, one in each row."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from turnstore import _history
-from turnstore._calls import Call, Flow
+from turnstore._calls import Call, Flow, Together
 from turnstore._keys import OwnerKeys
 from turnstore.errors import ServerError
 
@@ -18,6 +19,7 @@ __all__ = ["Eraser"]
 _AT_ONCE = 400
 _TRIES = 4
 _CLOSED = 1  # as erase_some answers
+_COUNTED = ("facts", "memory", "dead_letters", "operations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +44,25 @@ class Eraser:
             number: Of the erasure.
 
         Returns:
-            How many facts there were.
+            How many there were of what there was: `facts`, exchanges among them; blocks of the
+            working `memory`; `dead_letters`; and `operations` of the log.
 
         Raises:
             ServerError: The index of a space still counts documents of the owner.
         """
         place = self.ground.owner_in(keys.generation)
-        tokens: list[str] = yield Call(
-            "erase", (place.keys.postings,), "hget", ("#v",), writes=False, read=_words
+        counts: dict[str, int]
+        tokens, ids, *counted = yield Together(
+            (
+                _look(place.keys.postings, "hget", _words, "#v"),
+                _look(place.keys.facts, "hkeys", _texts),
+                _look(place.keys.memory, "hlen", int),
+                _look(place.keys.dead, "xlen", int),
+                _look(place.keys.ops, "xlen", int),
+            )
         )
-        ids: list[str] = yield Call(
-            "erase", (place.keys.facts,), "hkeys", (), writes=False, read=_texts
-        )
-        known: list[str] = yield Call(
-            "erase", (self.ground.registry,), "hkeys", (), writes=False, read=_texts
-        )
+        counts = dict(zip(_COUNTED, (len(ids), *counted), strict=True))
+        known: list[str] = yield _look(self.ground.registry, "hkeys", _texts)
         indexed = [one for one in dict.fromkeys((*tokens, *known)) if one.startswith("search:")]
         gone = [place.vector(token, id_) for token in indexed for id_ in ids]
         gone += [*map(place.vectors, tokens), *place.keys[2:]]
@@ -66,7 +72,11 @@ class Eraser:
                 return {}  # nothing was deleted: it is begun anew, and counts what is left then
         for token in indexed:
             yield from _rest(place, token, keys, number)
-        return {"facts": len(ids)} if ids else {}
+        return {name: count for name, count in counts.items() if count}
+
+
+def _look(key: bytes, command: str, read: Callable[[Any], Any], *arguments: str) -> Call:
+    return Call("erase", (key,), command, arguments, writes=False, read=read)
 
 
 def _delete(keys: OwnerKeys, number: int, gone: list[bytes]) -> Call:
