@@ -8,6 +8,7 @@ import pytest
 
 from tests.facts.store.raw import place_of
 from tests.servers.facade import inner
+from turnstore._calls import Together
 from turnstore.facts._storing.erasing import Eraser
 from turnstore.facts.engines._index import Found
 
@@ -27,10 +28,11 @@ class Replies:
         self.states = list(states)
 
     def __call__(self, call: Any) -> Any:
-        if call.command == "hget":
-            return ["search:abc"]
+        if isinstance(call, Together):  # what there is
+            return [["search:abc"], IDS, 0, 0, 0]
         if call.command == "hkeys":
-            return ["current"] if call.keys == (self.registry,) else IDS
+            assert call.keys == (self.registry,)
+            return ["current"]
         if call.command == "ft.search":
             return Found(1, {b"document": None}, has_warnings=True)
         assert call.command.name == "erase_some"
