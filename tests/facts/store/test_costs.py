@@ -61,8 +61,10 @@ OPERATIONS: dict[str, tuple[Doing, list[str]]] = {
     "erase": (
         lambda facts, _: facts.erase("ada"),
         # What there is of facts is looked at together, in one round trip.
-        [SCRIPT, *("HGET", "HKEYS", "HLEN", "XLEN", "XLEN"), "HKEYS"]
-        + [SCRIPT, DOCUMENTS, SCRIPT, SCRIPT],
+        [
+            *(SCRIPT, "HGET", "HKEYS", "HLEN", "XLEN", "XLEN"),
+            *("HKEYS", SCRIPT, DOCUMENTS, SCRIPT, SCRIPT),
+        ],
     ),
 }
 
