@@ -279,6 +279,8 @@ def test_a_server_that_was_too_slow_gives_no_part() -> None:
     assert len(answered(found(1, 1, told=False), found(0, 1, told=False))) == 1
     indexed_meanwhile = (found(1, 1, told=False), found(0, 2, told=False), found(2, 2, told=False))
     assert len(answered(*indexed_meanwhile)) == 2
+    more_than_asked = (found(1, 1, told=False), found(0, 5, told=False), found(3, 5, told=False))
+    assert len(answered(*more_than_asked)) == 3
     assert len(answered(found(3, 3, told=False))) == 3
 
 

@@ -206,10 +206,11 @@ class Search:
             found = yield nearest
         if not found.has_warnings and len(found.rows) < min(n, facts):
             there: Found = yield self._search(index, condition, values, ("LIMIT", 0, 0))
-            if there.total > len(found.rows):
+            least = min(n, there.total)
+            if len(found.rows) < least:
                 # Its time was up, or it has indexed more meanwhile: then it finds them now.
                 found = yield nearest
-            if there.total > len(found.rows):
+            if len(found.rows) < least:
                 if (yield from self.state(place.ground, space)).indexing:
                     return {}  # a part is nothing; who searches looks at all facts then
                 found = found._replace(warnings=("it answered fewer than there are",))
