@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from tests.servers.found import Found
     from tests.servers.setups import Setup
-    from turnstore import AsyncStore, Store
+    from turnstore import AsyncStore, Conversation, Store
+    from turnstore.testing import ModelServer
 
 # LiteLLM asks the network for prices when it is imported, unless it is told to use its own.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -235,6 +236,21 @@ def make_async_store(async_redis_client: AsyncClient, prefix: str) -> Callable[.
         return AsyncStore(async_redis_client, **{"name": "test", "prefix": prefix, **options})
 
     return make
+
+
+@pytest.fixture
+def chat(make_store: Callable[..., Store]) -> Conversation:
+    """Give a conversation of a sync store with the default options."""
+    return make_store().conversation("ada")
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    """Give a model server of the test's own."""
+    from turnstore.testing import ModelServer  # noqa: PLC0415 (as above)
+
+    with ModelServer() as running:
+        yield running
 
 
 # Faults

@@ -26,7 +26,7 @@ from openai.types.chat import ChatCompletionMessageParam
 
 from turnstore import AsyncConversation, Lease, LeaseError, SaveError, TurnstoreError
 from turnstore.context import Context
-from turnstore.errors import ErasedError, LeaseLostError
+from turnstore.errors import AlreadySavedError, ErasedError, LeaseLostError
 from turnstore.turn import AsyncPendingTurn
 
 from .memory import recalled_in
@@ -51,27 +51,32 @@ async def answer(
 ) -> AsyncGenerator[Event]:
     """Answer a message once, however often it is sent.
 
-    The key is the id of the turn. The lease comes before the look into the history: so a message
-    that is sent again while its first attempt is still being answered waits for it, and finds the
+    The key is the id of the turn. The lease comes before the history is read: so a message that
+    is sent again while its first attempt is still being answered waits for it, and finds the
     answer. Where somebody leaves, this generator is closed, which ends the model's stream; nothing
     is saved then.
     """
     new = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": text}]
-    turn = chat.turn(new, turn_id=key, context=context, on_conflict="serialize", lease=ONE_BY_ONE)
+    turn = chat.turn(
+        new,
+        turn_id=key,
+        context=context,
+        on_conflict="serialize",
+        lease=ONE_BY_ONE,
+        on_duplicate="raise",
+    )
     try:
         async with turn:
-            saved = next((one for one in turn.history.turns if one.id == key), None)
-            if saved is None:
-                if recalled := recalled_in(turn.messages):
-                    yield "recalled", recalled
-                async with aclosing(_ask(openai, turn)) as pieces:
-                    async for piece in pieces:
-                        yield "text", piece
-            elif saved.messages[0]["content"] != text:
-                yield "refused", "This key belongs to another message."
-                return
-            else:  # there is no reply then, so that the end of the block saves nothing
-                yield "again", saved.messages[-1]["content"]
+            if recalled := recalled_in(turn.messages):
+                yield "recalled", recalled
+            async with aclosing(_ask(openai, turn)) as pieces:
+                async for piece in pieces:
+                    yield "text", piece
+    except AlreadySavedError as error:  # it was answered before: the model is not asked again
+        if error.saved.messages[0]["content"] != text:
+            yield "refused", "This key belongs to another message."
+            return
+        yield "again", error.saved.messages[-1]["content"]
     except ErasedError as error:  # what began before an erasure never comes back
         log.warning("%s", error)
         yield ERASED

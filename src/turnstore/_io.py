@@ -77,12 +77,19 @@ def run(client: Client, flow: Flow[R]) -> R:
         return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
 
 
-async def arun(client: AsyncClient, flow: Flow[R]) -> R:
-    """Run a flow to its end and give back its result."""
+async def arun(client: AsyncClient, flow: Flow[R], step: Step | None = None) -> R:
+    """Run a flow to its end and give back its result.
+
+    Args:
+        client: Where its calls are sent.
+        flow: What is run.
+        step: The step at which a flow stands that has begun.
+    """
     task = asyncio.current_task()
     cancelled = task.cancelling() if task else 0
     try:
-        step = next(flow)
+        if step is None:
+            step = next(flow)
         while True:
             try:
                 _check_loop(client)
@@ -96,21 +103,7 @@ async def arun(client: AsyncClient, flow: Flow[R]) -> R:
             except asyncio.CancelledError as error:
                 # Raised again at once, but by a flow that has something to give back first.
                 step = flow.throw(error)
-                return await unbroken(arun(client, _rest(flow, step)), "a cancelled operation")
-            except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
-                step = flow.throw(error)
-            else:
-                step = flow.send(reply)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
-
-
-def _rest(flow: Flow[R], step: Step) -> Flow[R]:
-    """Go on with a flow that has begun, from a step that is still to be done."""
-    try:
-        while True:
-            try:
-                reply = yield step
+                return await unbroken(arun(client, flow, step), "a cancelled operation")
             except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
                 step = flow.throw(error)
             else:

@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def model() -> Iterator[ModelServer]:
-    """Give a model server of the test's own."""
-    with ModelServer() as running:
-        yield running
-
-
-@pytest.fixture
 def client(model: ModelServer) -> Iterator[OpenAI]:
     """Give a sync client for it that tries nothing again."""
     with OpenAI(base_url=model.base_url, api_key="none", max_retries=0) as opened:

@@ -30,12 +30,6 @@ WHOLE = [HALF[0], {"role": "assistant", "content": "Hello you"}]
 
 
 @pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
-@pytest.fixture
 def chat(make_store: Callable[..., Store]) -> Conversation:
     return make_store().conversation("ada")
 

@@ -14,7 +14,7 @@ from tests.servers.found import lack
 from turnstore.testing import ModelServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Generator, Iterator
+    from collections.abc import AsyncIterator, Generator
 
     from tests.conformance.driver import Driver
     from tests.conftest import NewStore
@@ -71,13 +71,6 @@ def pytest_runtest_makereport(
         )
         del report.wasxfail
     return report
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    """Give the model server that drivers are pointed at."""
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture

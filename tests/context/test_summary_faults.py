@@ -167,17 +167,23 @@ async def test_a_sync_store_says_that_it_cannot_wait(
         assert "use AsyncStore" in caplog.text
 
 
-async def test_a_cancelled_turn_changes_nothing_and_leaves_the_lease_to_others(
-    make_async_store: Callable[..., AsyncStore], server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    chat = make_async_store().conversation("c")
-    await fill(chat, 1, 6)
+def never_answering() -> tuple[asyncio.Event, Callable[[str], Any]]:
+    """Give a model that says when it is asked, and then nothing more."""
     asked = asyncio.Event()
 
     async def model(_: str) -> str:
         asked.set()
         return await asyncio.Future()
 
+    return asked, model
+
+
+async def test_a_cancelled_turn_changes_nothing_and_leaves_the_lease_to_others(
+    make_async_store: Callable[..., AsyncStore], server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = make_async_store().conversation("c")
+    await fill(chat, 1, 6)
+    asked, model = never_answering()
     context = echoing(model)
     task = asyncio.create_task(say(chat, 7, context))
     await asked.wait()
@@ -200,12 +206,7 @@ async def test_what_is_cancelled_again_while_it_gives_back_does_so_all_the_same(
 ) -> None:
     chat = make_async_store().conversation("c")
     await fill(chat, 1, 6)
-    asked = asyncio.Event()
-
-    async def model(_: str) -> str:
-        asked.set()
-        return await asyncio.Future()
-
+    asked, model = never_answering()
     task = asyncio.create_task(say(chat, 7, echoing(model)))
     await asked.wait()
     task.cancel()

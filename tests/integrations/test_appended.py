@@ -16,24 +16,13 @@ from openai import OpenAI
 from turnstore.testing import ModelServer, Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from turnstore import Conversation, Store
+    from turnstore import Conversation
 
 pytestmark = [pytest.mark.servers("redis-8", "redis-url"), pytest.mark.one_setup]
 
 QUESTION = {"role": "user", "content": "My name is Ada."}
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
-@pytest.fixture
-def chat(make_store: Callable[..., Store]) -> Conversation:
-    return make_store().conversation("ada")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from turnstore.facts import Block
 from turnstore.testing import ModelServer, Reply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from tests.servers.setups import Setup
     from turnstore import AsyncStore
@@ -81,12 +81,6 @@ class Messages(Loop):
 
     def text(self, answer: Any) -> str:
         return "".join(block.text for block in answer.content if block.type == "text")
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture(params=[Loop, Responses, Messages], ids=["chat", "responses", "anthropic"])

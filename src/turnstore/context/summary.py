@@ -275,15 +275,17 @@ def _fold_some(
     answer = yield summary.question(_prompt(summary.template, known.text, elements))
     last = elements[-1]
     text = yield from step.clean(text_of(answer))
-    if summary.tokens is not None and len(text.encode()) > summary.tokens * _BYTES_PER_TOKEN:
-        step.counts["summary_cut"] += 1
-        log.warning(
-            "the summary of %s is cut to %d tokens: the model wrote %d bytes",
-            keys,
-            summary.tokens,
-            len(text.encode()),
-        )
-        text = _cut(text, summary.tokens * _BYTES_PER_TOKEN)
+    if summary.tokens is not None:
+        cut = _cut(text, summary.tokens * _BYTES_PER_TOKEN)
+        if cut != text:
+            step.counts["summary_cut"] += 1
+            log.warning(
+                "the summary of %s is cut to %d tokens: the model wrote %d bytes",
+                keys,
+                summary.tokens,
+                len(text.encode("utf-8", "surrogatepass")),
+            )
+        text = cut
     new = Carried(1, last.no, last.turn, last.total_tokens, text)
     codec, data = _json.dumps(list(new))
     values = {
@@ -307,7 +309,11 @@ def _give_back(keys: Keys, token: str) -> Flow[None]:
 
 def _cut(text: str, most: int) -> str:
     """Cut a text to so many bytes, at the end of a sentence or at least of a word."""
-    kept = text.encode()[:most].decode(errors="ignore")
+    # Half a letter, which UTF-8 cannot say, counts as one of three bytes.
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) <= most:
+        return text
+    kept = data[:most].decode(errors="ignore")
     ends = [end.end() for end in _SENTENCE_END.finditer(kept)]
     if ends and ends[-1] >= len(kept) // 2:
         return kept[: ends[-1]]

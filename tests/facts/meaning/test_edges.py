@@ -16,8 +16,8 @@ from turnstore.context import SavedTurn
 from turnstore.errors import ConflictError, CorruptTurnError
 from turnstore.facts import Block
 from turnstore.facts._learning.cursors import START, Cursor
-from turnstore.facts._learning.guards import is_repetition
 from turnstore.facts._learning.telling import tell
+from turnstore.facts._scoring.repetition import is_repetition
 from turnstore.facts._storing.record import stamp
 from turnstore.facts._tools.blocks import change
 

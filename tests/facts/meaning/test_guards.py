@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._learning.guards import is_repetition, may_replace
+from turnstore.facts._learning.guards import may_replace
+from turnstore.facts._scoring.repetition import is_repetition
 
 SAME = [
     ("Ada lives in Paris.", "Ada lives in Paris"),

@@ -10,26 +10,15 @@ from anthropic import Anthropic
 from turnstore.testing import ModelServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from turnstore import Conversation, Store
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
+    from turnstore import Conversation
 
 
 @pytest.fixture
 def base(model: ModelServer) -> Iterator[Anthropic]:
     with Anthropic(base_url=model.url, api_key="none", max_retries=0) as client:
         yield client
-
-
-@pytest.fixture
-def chat(make_store: Callable[..., Store]) -> Conversation:
-    return make_store().conversation("ada")
 
 
 @pytest.fixture

@@ -174,13 +174,6 @@ def test_calls_of_responses_that_are_made_at_once_wait_together() -> None:
     assert processor.process([*items, answer]) == [*items, answer]
 
 
-@pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("NO_PROXY", "*")
-    with ModelServer() as running:
-        yield running
-
-
 def loop(name: str) -> list[Json]:
     turn = [user("q"), asks("c"), result("c"), assistant("a")]
     return [other for message in turn for other in AS[name](message)]

@@ -15,20 +15,13 @@ from turnstore.context import Context, Summary
 from turnstore.testing import ModelServer, Reply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
     from tests.conftest import NewStore
     from tests.servers.setups import Setup
     from turnstore import AsyncConversation, Store
 
 pytestmark = [pytest.mark.servers("redis-8", "redis-url"), pytest.mark.one_setup]
-
-
-@pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv("NO_PROXY", "*")
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture(params=["openai", "anthropic", "google"])

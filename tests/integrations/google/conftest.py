@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from google.genai import Client
 
-    from turnstore import AsyncConversation, AsyncStore, Conversation, Store
+    from turnstore import AsyncConversation, AsyncStore, Conversation
 
 
 @pytest.fixture
@@ -30,11 +30,6 @@ async def base(model: ModelServer) -> AsyncIterator[Client]:
     yield client
     await client.aio.aclose()
     client.close()
-
-
-@pytest.fixture
-def chat(make_store: Callable[..., Store]) -> Conversation:
-    return make_store().conversation("ada")
 
 
 @pytest.fixture

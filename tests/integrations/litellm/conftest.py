@@ -41,11 +41,6 @@ def scripted() -> Iterator[Scripted]:
 
 
 @pytest.fixture
-def chat(make_store: Callable[..., Store]) -> Conversation:
-    return make_store().conversation("ada")
-
-
-@pytest.fixture
 def nowhere() -> Conversation:
     """Give a conversation of a store that is not there."""
     return Store.from_url("redis://127.0.0.1:1", name="t").conversation("ada")

@@ -14,7 +14,8 @@ from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from .._model import Fact, NewFact
-from .guards import NEAR, is_repetition, may_replace
+from .._scoring.repetition import is_repetition
+from .guards import NEAR, may_replace
 from .times import Interval, apart, chain, interval_of, period, resolve, retract
 from .verdicts import Item
 

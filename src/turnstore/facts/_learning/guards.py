@@ -6,9 +6,7 @@ other. Everything else stays, and is told apart or together by the model that se
 
 from __future__ import annotations
 
-from .._scoring.repetition import is_repetition
-
-__all__ = ["NEAR", "is_repetition", "may_replace"]
+__all__ = ["NEAR", "may_replace"]
 
 NEAR = 0.9
 """The cosine from which on two texts may be duplicates, or one news of the other."""

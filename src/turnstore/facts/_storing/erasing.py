@@ -51,7 +51,6 @@ class Eraser:
             ServerError: The index of a space still counts documents of the owner.
         """
         place = self.ground.owner_in(keys.generation)
-        counts: dict[str, int]
         tokens, ids, *counted = yield Together(
             (
                 _look(place.keys.postings, "hget", _words, "#v"),
@@ -61,7 +60,7 @@ class Eraser:
                 _look(place.keys.ops, "xlen", int),
             )
         )
-        counts = dict(zip(_COUNTED, (len(ids), *counted), strict=True))
+        counts: dict[str, int] = dict(zip(_COUNTED, (len(ids), *counted), strict=True))
         known: list[str] = yield _look(self.ground.registry, "hkeys", _texts)
         indexed = [one for one in dict.fromkeys((*tokens, *known)) if one.startswith("search:")]
         gone = [place.vector(token, id_) for token in indexed for id_ in ids]
