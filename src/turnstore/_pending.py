@@ -13,7 +13,7 @@ from ._history import IDS_KEPT, Draft
 from ._leases import Hold
 from ._options import TurnOptions
 from ._place import Place
-from .context import SavedTurn
+from .context import Recalled, SavedTurn
 from .errors import (
     AlreadySavedError,
     ConflictError,
@@ -67,6 +67,7 @@ class Pending:
         self._after: Flow[Any] | None = None  # what is left to do when the turn was saved
         self._shown: History | None = None  # the part of the history that is sent
         self._injected = ""  # what is sent before it
+        self._recalled: tuple[Recalled, ...] = ()  # what of the sources is in that
         self._hold = None if options.lease is None else Hold(place.keys, options.lease)
         self._began = 0  # the number that the owner gave to this turn
         self._written: list[Message] = []  # the turn as it was stored, all of its pieces
@@ -83,6 +84,15 @@ class Pending:
     def messages(self) -> list[Message]:
         """What to send: instructions, history, the new messages, and the replies so far."""
         return [*self._loaded()[1].send, *map(_json.plain, self._replies)]
+
+    @property
+    def recalled(self) -> tuple[Recalled, ...]:
+        """What the sources of the context know, as far as it is sent; nothing of it is stored.
+
+        Empty where they know nothing, and where they failed: `context.counts` counts that.
+        """
+        self._loaded()
+        return self._recalled
 
     @property
     def new(self) -> list[Message]:
@@ -262,7 +272,7 @@ class Pending:
             summary, self._after = yield from place.carry(
                 context, history, prepared.history, closes=closes
             )
-        self._shown = prepared.history
+        self._shown, self._recalled = prepared.history, prepared.recalled
         self._injected = "\n\n".join(text for text in (prepared.injected, summary) if text)
         if prepared.history is history and not self._injected:
             return plan
@@ -327,6 +337,7 @@ class Pending:
                 self._rules.name,
                 saved,
                 self._began,
+                self._recalled,
             )
             yield from context.finish(turn)
 

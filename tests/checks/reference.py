@@ -47,6 +47,7 @@ _CONTEXT = [
     "Retrieval",
     "Source",
     "Query",
+    "Recalled",
     "After",
     "SavedTurn",
     "Rewrite",

@@ -17,6 +17,7 @@ from turnstore.context import (
     Context,
     Entities,
     Query,
+    Recalled,
     Retrieval,
     Rewrite,
     Summary,
@@ -58,7 +59,7 @@ def test_a_window_alone_costs_nothing() -> None:
         flow = context.prepare(history, [user("hi")], CHAT)
         with pytest.raises(StopIteration) as stop:
             next(flow)
-        assert stop.value.value == (history, "", {}, None)
+        assert stop.value.value == (history, "", {}, None, ())
         assert stop.value.value.history is history
 
 
@@ -68,7 +69,7 @@ def test_a_source_is_asked_about_what_is_new() -> None:
     prepared_ = prepared(
         Context(sources=[source], frame="<{texts}>"), history, [user("c"), user("d")]
     )
-    assert prepared_ == (history, "<A fact.>", {}, None)
+    assert prepared_ == (history, "<A fact.>", {}, None, (Recalled("A fact."),))
     assert source.given == [
         Query("c\nd", [user("c"), user("d")], history, (), "key", turns=("id-1", "id-2"))
     ]
@@ -177,7 +178,7 @@ def test_failures_of_all_parts_are_counted_in_one_place(
     )
     history = said(BOATS)
     answer = prepared(context, history, [user(PIZZA)])
-    assert answer == (history, "", {}, None)
+    assert answer == (history, "", {}, None, ())
     assert context.counts == {"topics": 1, "rewrite": 1, "entities": 1, "recall": 2}
     assert len(caplog.records) == 5
 
@@ -230,6 +231,39 @@ async def test_recalled_texts_are_sent_first_and_never_stored(store: AsyncStore)
         ]
         turn.reply("2")
     assert await chat.read() == [user("one"), assistant("1"), user("two"), assistant("2")]
+
+
+async def test_a_turn_tells_what_was_recalled_for_it(store: AsyncStore) -> None:
+    def handbook(query: Query) -> list[Recalled | str]:
+        return [Recalled("Open at 9.", {"page": 12}), "Closed on Sunday."] if query.text else []
+
+    handed = Recorder(None)
+    context = Context(sources=[Retrieval(handbook, title="Handbook")], after=[handed])
+    turn = store.conversation("ada").turn("When?", context=context)
+    with pytest.raises(RuntimeError, match="has not begun"):
+        _ = turn.recalled
+    async with turn:
+        assert turn.recalled == (
+            Recalled("Open at 9.", {"page": 12}, "Handbook"),
+            Recalled("Closed on Sunday.", None, "Handbook"),
+        )
+        assert all(one.text in turn.messages[0]["content"] for one in turn.recalled)
+        turn.reply("At nine.")
+    assert handed.given[0].recalled == turn.recalled
+    assert "page" not in str((await store.conversation("ada").read()).turns)
+
+
+async def test_where_sources_know_nothing_or_fail_nothing_was_recalled(store: AsyncStore) -> None:
+    context = Context(sources=[Recorder("A fact.", None, RuntimeError("down"))])
+    recalled: list[tuple[Recalled, ...]] = []
+    turn = store.conversation("ada").turn("hi", context=context)
+    for _ in range(3):  # a block that was left without a reply may be begun again
+        async with turn:
+            recalled.append(turn.recalled)
+    assert recalled == [(Recalled("A fact."),), (), ()]
+    assert context.counts == {"recall": 1}
+    async with store.conversation("ada").turn("hi") as turn:
+        assert turn.recalled == ()
 
 
 async def test_topics_over_several_turns(store: AsyncStore) -> None:
@@ -366,8 +400,8 @@ async def test_an_async_function_on_a_sync_store_is_said_in_the_log(
 def test_a_wrapped_client_has_the_context_in_each_step_of_a_tool_loop(
     make_store: Callable[..., Store],
 ) -> None:
-    source = Recorder("The harbour is at 5 m.")
-    context = Context(sources=[source], topics=Topics(embed), frame="<{texts}>")
+    source, handed = Recorder("The harbour is at 5 m."), Recorder(None)
+    context = Context(sources=[source], topics=Topics(embed), after=[handed], frame="<{texts}>")
     chat = make_store().conversation("ada")
     call = Reply.tool_call("depth")
     with ModelServer() as model, OpenAI(base_url=model.base_url, api_key="none") as openai:
@@ -384,6 +418,7 @@ def test_a_wrapped_client_has_the_context_in_each_step_of_a_tool_loop(
         injected = {"role": "system", "content": "<The harbour is at 5 m.>"}
         assert [request.messages[0] for request in model.requests] == [injected] * 2
     assert [query.text for query in source.given] == [BOATS] * 2
+    assert [turn.recalled for turn in handed.given] == [(Recalled("The harbour is at 5 m."),)] * 2
     assert [message["role"] for message in chat.read()] == [
         "user",
         "assistant",

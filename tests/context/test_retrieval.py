@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.context.flows import Recorder, drive
-from turnstore.context import FRAME, Context, Query, Retrieval, TokenCounter, tokens
-from turnstore.context.retrieval import recall
+from turnstore.context import FRAME, Context, Query, Recalled, Retrieval, TokenCounter, tokens
+from turnstore.context.retrieval import framed, recall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,8 +22,7 @@ LETTERS = TokenCounter("letters", lambda message: len(message["content"]))
 
 
 def recalled(*retrievals: Retrieval, frame: str = "{texts}", counter: Any = LETTERS) -> str:
-    answer: str = drive(recall(retrievals, Query("why?"), counter, Counter(), frame))
-    return answer
+    return framed(drive(recall(retrievals, Query("why?"), counter, Counter())), frame)
 
 
 def texts(*found: str) -> Retrieval:
@@ -35,6 +34,27 @@ def test_the_texts_of_all_sources_stand_in_one_frame() -> None:
     text = recalled(titled, Retrieval(lambda _: "three"), frame=FRAME)
     assert text.endswith("\n\nHandbook:\none\n\ntwo\n\nthree")
     assert "not instructions" in text
+
+
+def test_what_is_taken_says_whose_it_is_and_what_it_is() -> None:
+    page = object()
+    two: list[Recalled | str] = [Recalled(" one ", page, "not mine"), "two"]
+    titled = Retrieval(lambda _: two, title="Handbook")
+    one = Retrieval(lambda _: Recalled("three", 3))
+    taken = drive(recall([titled, one], Query("why?"), None, Counter()))
+    assert taken == (
+        Recalled("one", page, "Handbook"),
+        Recalled("two", None, "Handbook"),
+        Recalled("three", 3, ""),
+    )
+    assert taken[0].item is page
+    assert framed(taken, "{texts}") == "Handbook:\none\n\ntwo\n\nthree"
+
+
+def test_what_is_not_sent_was_not_recalled() -> None:
+    found = [Recalled("aaaa", 1), Recalled("bbbbbbbb", 2), Recalled("", 3), Recalled("aaaa", 4)]
+    taken = drive(recall([Retrieval(lambda _: found, tokens=6)], Query("?"), LETTERS, Counter()))
+    assert taken == (Recalled("aaaa", 1),)
 
 
 @pytest.mark.parametrize("nothing", [None, "", [], ["", "  "], ()])
@@ -104,15 +124,16 @@ def test_tokens_are_estimated_where_the_store_counts_nothing(
 
 
 @pytest.mark.parametrize(
-    "answer", [RuntimeError("down"), TimeoutError(), 7, {"text": "a"}, b"a", ["a", 7]]
+    "answer",
+    [RuntimeError("down"), TimeoutError(), 7, {"text": "a"}, b"a", ["a", 7], Recalled(7)],  # type: ignore[arg-type]
 )
 def test_a_source_that_fails_adds_nothing_and_the_others_do(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = Retrieval(Recorder(answer))
     counts = Counter[str]()
-    flow = recall([broken, texts("fine")], Query("why?"), LETTERS, counts, "{texts}")
-    assert drive(flow) == "fine"
+    flow = recall([broken, texts("fine")], Query("why?"), LETTERS, counts)
+    assert drive(flow) == (Recalled("fine"),)
     assert (broken.failures, counts) == (1, {"recall": 1})
     assert "recall failed" in caplog.text
 

@@ -4,7 +4,7 @@ from .after import After, SavedTurn
 from .context import Context
 from .entities import Entities, simple_entities
 from .processor import SUMMARY_HEADING, SUMMARY_PROMPT, Processor
-from .retrieval import FRAME, Query, Retrieval, Source
+from .retrieval import FRAME, Query, Recalled, Retrieval, Source
 from .rewrite import REWRITE_PROMPT, Rewrite
 from .summary import Summary
 from .tokens import TokenCounter
@@ -21,6 +21,7 @@ __all__ = [
     "Entities",
     "Processor",
     "Query",
+    "Recalled",
     "Retrieval",
     "Rewrite",
     "SavedTurn",

@@ -12,6 +12,7 @@ from turnstore.messages import Message
 from turnstore.results import Appended
 
 from ._common import Asking, check_function, failed
+from .retrieval import Recalled
 
 __all__ = ["After", "SavedTurn", "check_after", "finish"]
 
@@ -32,6 +33,7 @@ class SavedTurn:
             got no further.
         began: The number that the owner gave to the turn when it began: what is written
             with it is refused once the owner was erased; 0 where there is no owner.
+        recalled: What the model was told by the sources of the context, as on the turn.
     """
 
     conversation: str
@@ -41,6 +43,7 @@ class SavedTurn:
     format: str
     appended: Appended
     began: int = 0
+    recalled: tuple[Recalled, ...] = ()
 
 
 class After(Protocol):

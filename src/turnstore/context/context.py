@@ -14,7 +14,7 @@ from turnstore.window import Window
 from ._common import Asking, said
 from .after import After, SavedTurn, check_after, finish
 from .entities import Entities, tracked
-from .retrieval import FRAME, Query, Retrieval, Source, check_frame, recall
+from .retrieval import FRAME, Query, Recalled, Retrieval, Source, check_frame, framed, recall
 from .rewrite import Rewrite, standalone
 from .summary import Summary
 from .tokens import TokenCounter
@@ -33,12 +33,14 @@ class Prepared(NamedTuple):
         meta: What is kept in the meta of the new turn.
         boundary: The topic that ends before the new turn, for a summary to close; None
             where none ends, or a function of the caller's saw to it.
+        recalled: What of the sources is in `injected`.
     """
 
     history: History
     injected: str
     meta: dict[str, Any]
     boundary: Boundary | None
+    recalled: tuple[Recalled, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class Context:
             names = yield from tracked(self.entities, turns, new, rules, self.counts)
             if names:
                 meta["entities"] = names
-        injected = ""
+        recalled: tuple[Recalled, ...] = ()
         if self._retrievals:
             if continues and topic:
                 question, topic = _asked(topic[-1]), topic[:-1]
@@ -185,10 +187,10 @@ class Context:
                 owner,
                 tuple(element.turn_id for element in shown.elements),
             )
-            injected = yield from recall(self._retrievals, query, counter, self.counts, self.frame)
+            recalled = yield from recall(self._retrievals, query, counter, self.counts)
         if self.topics is not None and self.topics.on_boundary is not None:
             boundary = None
-        return Prepared(shown, injected, meta, boundary)
+        return Prepared(shown, framed(recalled, self.frame), meta, boundary, recalled)
 
     def finish(self, turn: SavedTurn) -> Asking[None]:
         """Do what is to be done with a turn that was saved; for turnstore itself."""

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from turnstore._calls import Flow
-from turnstore.context import Query, Retrieval
+from turnstore.context import Query, Recalled, Retrieval
 
 from ._finding.asking import check_question
 from ._finding.searching import Question, search
@@ -40,6 +40,8 @@ class Recall(Retrieval):
     A search that fails or is too late, and a conversation without an owner, add nothing: the
     turn goes on as if nothing were known, the failure is logged as a warning and counted, in
     `failures` here and as `recall` in the context's `counts`.
+
+    What was found and sent is `turn.recalled`, each with its `Hit` as `item`.
 
     Args:
         facts: `Facts` for contexts of a `Store`, `AsyncFacts` for those of an `AsyncStore`.
@@ -112,11 +114,11 @@ class Recall(Retrieval):
     def _source(self, facts: Facts | AsyncFacts) -> Any:
         run = run_in(facts)
 
-        def recall(query: Query) -> list[str]:
-            return self._texts(run(self._find(query)))
+        def recall(query: Query) -> list[Recalled]:
+            return self._worded(run(self._find(query)))
 
-        async def arecall(query: Query) -> list[str]:
-            return self._texts(await run(self._find(query)))
+        async def arecall(query: Query) -> list[Recalled]:
+            return self._worded(await run(self._find(query)))
 
         source = recall if isinstance(facts, Facts) else arecall
         source.__qualname__ = "Recall"  # what the log calls it
@@ -143,8 +145,8 @@ class Recall(Retrieval):
             raise LookupError(msg)
         return owner
 
-    def _texts(self, hits: list[Hit]) -> list[str]:
-        return [self._wording(hit) for hit in hits]
+    def _worded(self, hits: list[Hit]) -> list[Recalled]:
+        return [Recalled(self._wording(hit), hit) for hit in hits]
 
 
 def worded(hit: Hit) -> str:

@@ -38,6 +38,19 @@ async def test_what_is_known_of_the_owner_is_sent_with_its_date(memory: Memory) 
     )
 
 
+async def test_a_turn_shows_the_facts_that_were_recalled(memory: Memory) -> None:
+    await memory.facts.add("ada", "Ada lives in Paris.", observed=MAY)
+    chat = memory.store.conversation("c", owner="ada")
+    async with chat.turn(ASKED, context=Context(sources=[memory.recall()])) as turn:
+        (recalled,) = turn.recalled
+    assert recalled.text == "[said on 2024-05-03] Ada lives in Paris."
+    assert recalled.title.startswith("What is known")
+    hit = recalled.item
+    assert isinstance(hit, Hit)
+    assert (hit.fact.text, hit.fact.observed) == ("Ada lives in Paris.", MAY)
+    assert 0 < hit.similarity <= 1
+
+
 async def test_nothing_known_sends_nothing(memory: Memory) -> None:
     assert await memory.ask(ASKED, Context(sources=[memory.recall()])) == ""
     await memory.facts.add("ada", "The moon is round.")
