@@ -39,6 +39,8 @@ class Driver(ABC):
         kinds: Which stores the adapter works on.
         conflicts: Options for `say` that do not go with a memory; each must be a ValueError
             before the model is asked.
+        passes: Options for `say` that leave something with the provider and are no second
+            history, each with what they are in the request.
         unfit: Replies that did not succeed (a refusal, a filter): none may be saved.
         odd: A reply with fields that nobody knows, signatures and odd text, with the messages
             that have to be stored for it, and to be sent again, exactly like that. Where the
@@ -52,6 +54,7 @@ class Driver(ABC):
     name: ClassVar[str]
     kinds: ClassVar[tuple[Kind, ...]] = ("sync", "async")
     conflicts: ClassVar[Sequence[Json]] = ()
+    passes: ClassVar[Sequence[tuple[Json, Json]]] = ()
     unfit: ClassVar[Sequence[Reply]] = ()
     odd: ClassVar[tuple[Reply, list[Json] | str]]
     odd_streamed: ClassVar[Reply | None] = None

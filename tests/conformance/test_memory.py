@@ -173,3 +173,18 @@ async def test_options_in_conflict_are_refused_before_anything_is_asked(
             await driver.say(memory, "Hello", **options)
         assert driver.asked == [], name
     assert await kept(chat) == []
+
+
+async def test_what_the_provider_keeps_beside_it_is_no_second_history(
+    driver: Driver, chat: AsyncConversation, model: ModelServer
+) -> None:
+    if not driver.passes:
+        pytest.skip("its SDK has no such option, or a memory does not see it")
+    memory = driver.remember(chat)
+    for options, sent in driver.passes:
+        await driver.say(memory, "My name is Ada.", **options)
+        assert await driver.say(memory, "What is my name?", **options) == "Your name is Ada."
+        assert sent.items() <= model.requests[-1].body.items()
+        said = [text for role, text in heard(driver.asked[-1]) if role == "user"]
+        assert said == ["My name is Ada.", "What is my name?"]
+    assert {len(turn) for turn in await stored(chat)} == {2}

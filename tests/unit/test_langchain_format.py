@@ -86,6 +86,8 @@ def test_the_older_calls_without_an_id() -> None:
         {"response_metadata": {"model_provider": "openai"}},
         {"additional_kwargs": {"refusal": "No."}},
         {"content": [{"type": "refusal", "refusal": "No."}]},
+        {"content": ""},
+        {"content": [], "additional_kwargs": {"refusal": None}, "tool_calls": []},
     ],
 )
 def test_what_must_not_be_saved(data: Json) -> None:
@@ -96,7 +98,12 @@ def test_what_must_not_be_saved(data: Json) -> None:
 
 @pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "end_turn", None])
 def test_what_may(reason: str | None) -> None:
-    assert not RULES.unfit(said("ai", response_metadata={"finish_reason": reason}))
+    assert not RULES.unfit(said("ai", "Wel", response_metadata={"finish_reason": reason}))
+
+
+def test_an_answer_may_be_without_a_text() -> None:
+    assert not RULES.unfit(said("ai", tool_calls=[CALL]))
+    assert not RULES.unfit(said("ai", additional_kwargs={"function_call": {"name": "weather"}}))
 
 
 def test_text_as_a_person_reads_it() -> None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from turnstore.messages import Input
 
-# What would make the provider the keeper of the history, or of a reply that comes later.
+# What would make the provider the keeper of the history, or of a reply that comes later. (`store`
+# leaves a copy there, which nothing reads back without one of these, so it passes.)
 _HELD_BY_PROVIDER: Final = ("previous_response_id", "conversation", "background", "prompt")
 
 # A finish reason says that the reply ended, and these that it did not end well.

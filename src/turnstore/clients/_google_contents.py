@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 FORMAT: Final = "google.contents"
 _RULES: Final = FORMATS[FORMAT]
 
-# What would make the provider the keeper of the history, or of a part of the prompt.
+# What would make the provider the keeper of the history, or of a part of the prompt. (`store` says
+# what Google logs. Nothing reads it back, so it passes, as OpenAI's does.)
 _REFUSED: Final = {
     "cachedContent": "puts contents that the provider keeps before the history, and forbids a "
     "system instruction",
     "previousInteractionId": "leaves the history with the provider",
-    "store": "leaves what is said with the provider",
 }
 
 # The finish reasons after which the conversation goes on from the reply.

@@ -106,8 +106,12 @@ class LangChain(Format):
             return "the provider did not say that it was finished"
         blocks = data.get("content")
         kinds = {one.get("type") for one in blocks or () if isinstance(one, dict)}
-        refusal = (data.get("additional_kwargs") or {}).get("refusal")
-        return "the model refused" if refusal or "refusal" in kinds else ""
+        further = data.get("additional_kwargs") or {}
+        if further.get("refusal") or "refusal" in kinds:
+            return "the model refused"
+        # Of a refusal that is streamed, langchain-openai passes nothing on.
+        said_at_all = (blocks, data.get("tool_calls"), data.get("invalid_tool_calls"))
+        return "" if any((*said_at_all, *further.values())) else "the answer is empty"
 
     def text(self, message: Message) -> str:
         return super().text(message["data"])

@@ -24,6 +24,7 @@ class Messages(Driver):
         {"extra_body": {option: {"type": "x"}}}
         for option in ("thread", "context_management", "compaction")
     )
+    passes = (({"container": "c"}, {"container": "c"}),)
     unfit = (Reply("No.", finish="refusal"), Reply("Wel", finish="model_context_window_exceeded"))
     _content = (
         {"type": "thinking", "thinking": "", "signature": "EqQBCg+/=="},

@@ -23,10 +23,10 @@ class Contents(Driver):
     conflicts = (
         {"cached_content": "cachedContents/1"},
         {"continuation_token": b"x"},
-        {"store": True},
         {"candidate_count": 2},
         {"http_options": {"extra_body": {"previousInteractionId": "x"}}},
     )
+    passes = (({"store": True}, {"store": True}),)
     unfit = (
         *(Reply("No.", finish=reason) for reason in ("SAFETY", "RECITATION", "OTHER")),
         Reply(

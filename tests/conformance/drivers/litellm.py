@@ -41,6 +41,7 @@ class Completion(_LiteLLM):
         {"cached_content": "cachedContents/1"},
         {"extra_body": {"cachedContent": "cachedContents/1"}},
     )
+    passes = (({"store": True}, {"store": True}),)
     # Fields that LiteLLM does not know go, in a plain answer, to where it keeps a provider's own.
     _said: Json = {"role": "assistant", "content": "\x00 \u2028 é", "reasoning_content": "hm"}  # noqa: RUF012
     _new = (1.0, 2**70, {"x": None})
@@ -120,6 +121,7 @@ class Responses(_LiteLLM):
         {"background": True},
         {"prompt": {"id": "p"}},
     )
+    passes = (({"store": True}, {"store": True}),)
     # In the order in which LiteLLM's objects have their fields.
     _odd = (
         {"id": "rs", "summary": [], "type": "reasoning", "encrypted_content": "x+/=", "new": 1.0},

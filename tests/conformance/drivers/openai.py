@@ -34,6 +34,7 @@ class _OpenAI(Driver):
 class Chat(_OpenAI):
     name = "openai-chat"
     conflicts = ({"n": 2}, {"extra_body": {"previous_response_id": "r"}})
+    passes = (({"store": True}, {"store": True}),)
     _odd = {  # noqa: RUF012
         "role": "assistant",  # first, as a stream has it
         "zz": [1.0, 2**70, {"x": None}],
@@ -87,6 +88,7 @@ class Responses(_OpenAI):
         {"background": True},
         {"prompt": {"id": "p"}},
     )
+    passes = (({"store": True}, {"store": True}),)
     _odd = (
         {"type": "reasoning", "id": "rs", "encrypted_content": "x+/=", "summary": [], "new": 1.0},
         {"type": "thing_of_2031", "id": "t", "nothing": None},

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from agents import (
     Agent,
+    ModelSettings,
     OpenAIResponsesModel,
+    RunConfig,
     Runner,
     UserError,
     function_tool,
@@ -37,6 +39,9 @@ class Agents(Driver):
         {"previous_response_id": "r"},
         {"conversation_id": "c"},
         {"auto_previous_response_id": True},
+    )
+    passes = (
+        ({"run_config": RunConfig(model_settings=ModelSettings(store=True))}, {"store": True}),
     )
     unfit = (Reply(refusal="No."),)
     # In the order of the SDK's own fields; it puts those it does not know behind them.

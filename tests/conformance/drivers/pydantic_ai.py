@@ -31,6 +31,7 @@ class PydanticAI(Driver):
         {"conversation": Conversation(messages=[*_PAST])},
         {"model_settings": {"openai_previous_response_id": "r"}},
     )
+    passes = (({"model_settings": {"openai_store": True}}, {"store": True}),)
     unfit = (Reply(refusal="No."), Reply("Wel", finish="content_filter"))
     odd = (Reply("Hi", fields={"zz": {"odd": [1.0, None]}}), "zz")
     cannot = {  # noqa: RUF012

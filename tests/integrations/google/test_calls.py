@@ -188,7 +188,6 @@ def test_interactions_are_not_there(ada: Any, base: Client) -> None:
     "config, named",
     [
         ({"cached_content": "cachedContents/1"}, "cachedContent"),
-        ({"store": True}, "store"),
         ({"continuation_token": b"x"}, "continuationToken"),
         ({"candidate_count": 2}, "candidateCount"),
         ({"http_options": {"extra_body": {"cachedContent": "c"}}}, "cachedContent"),
