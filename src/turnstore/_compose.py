@@ -71,7 +71,9 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
         ValueError: The request answers a tool call that no stored turn waits for.
     """
     instructions, rest, new = _split(history, request, rules, stored)
-    groups = _groups(history if shown is None else shown, rules, on_other_format)
+    resumed = rules.resumes and not new
+    past_shown = history if shown is None else shown
+    groups = _groups(past_shown, rules, on_other_format, apart=resumed)
     answered = _answered_from_outside(new, rules)
     continued: _Group | None = None
     if answered:
@@ -85,7 +87,7 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
             )
             raise ValueError(msg)
         continued = newest
-    elif rules.resumes and groups and not new and not groups[-1].plain:
+    elif resumed and groups:
         # The model goes on with its own last message, so what it says belongs to that turn.
         newest = groups[-1]
         if newest.complete and rules.is_reply(newest.messages[-1]):
@@ -176,12 +178,13 @@ class _Group:
         self.messages += messages
 
 
-def _groups(history: History, rules: Format, on_other_format: str) -> list[_Group]:
+def _groups(history: History, rules: Format, on_other_format: str, *, apart: bool) -> list[_Group]:
+    """Give the groups of a history; with `apart`, none of several turns of text."""
     groups: list[_Group] = []
     latest = _Group()
     # Most turns are a question and an answer. Those need no look at what is called and answered
     # in them, unless a later piece of the turn may call something.
-    whole = not history.has_pieces
+    whole = not apart and not history.has_pieces
     turn = 0
     for number, name, messages in history.pieces:
         if name != rules.name:
@@ -202,14 +205,28 @@ def _are_plain(messages: Iterable[Message]) -> bool:
     """Tell whether there is nothing in them but who says what: no call, no result, no null."""
     try:
         for message in messages:
+            content = message["content"]
             if (
                 len(message) != 2  # noqa: PLR2004 - as said
-                or type(message["content"]) is not str
                 or message["role"] not in _SPEAKERS
+                or (type(content) is not str and not _is_text(content))
             ):
                 return False
     except (KeyError, TypeError):  # another field than these; a role that is no text
         return False
+    return True
+
+
+def _is_text(content: Any) -> bool:
+    """Tell whether a content is blocks of text alone, none of which is empty."""
+    if type(content) is not list or not content:
+        return False
+    for block in content:
+        if len(block) != 2 or block["type"] != "text":  # noqa: PLR2004 - a type and a text
+            return False
+        text = block["text"]
+        if type(text) is not str or not text or text.isspace():
+            return False
     return True
 
 

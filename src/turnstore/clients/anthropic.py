@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 from anthropic import AsyncStream, Stream
 from anthropic._base_client import AsyncAPIClient, SyncAPIClient
+from anthropic._utils._json import openapi_dumps
 from anthropic.types import Message
 from anthropic.types.beta import BetaMessage
 
+from turnstore import _json
 from turnstore.clients import _anthropic_messages as messages_api
 from turnstore.clients._calling import Answer, Call
 from turnstore.clients._deriving import ask, async_ask, derive
@@ -52,6 +54,26 @@ def wrap(
     """Give a client the memory of a conversation; see `Conversation.wrap`."""
     kind = _AsyncRemembering if isinstance(client, AsyncAPIClient) else _Remembering
     return derive(conversation, client, options, kind)
+
+
+class _Prepared(dict[str, Any]):
+    """A body that the SDK need not look through: the caller's part was, and the rest is JSON."""
+
+
+def _written(options: Any) -> Any:
+    """Write a prepared body, for an attempt that is sent as it is: a history is long.
+
+    The SDK's own encoder takes five times as long for it. It is left what orjson cannot write.
+    """
+    body: Any = options.json_data
+    if not isinstance(body, _Prepared):  # of no call of ours, or a middleware put another there
+        return options
+    codec, messages = _json.dumps(body["messages"])
+    if codec != _json.FAST:
+        return options
+    rest = openapi_dumps({name: value for name, value in body.items() if name != "messages"})
+    content = b'%b%b"messages":%b}' % (rest[:-1], b"," if len(rest) > len("{}") else b"", messages)
+    return options.model_copy(update={"json_data": None, "content": content})
 
 
 class _Call(Call):
@@ -91,7 +113,7 @@ class _Call(Call):
         as_it_is = self.raw or self._body.get("stream")
         return self._options.model_copy(
             update={
-                "json_data": messages_api.sending(self._body, messages),
+                "json_data": _Prepared(messages_api.sending(self._body, messages)),
                 "extra_json": None,
                 "headers": self._headers if as_it_is else {**self._headers, _RAW: "raw"},
             }
@@ -122,10 +144,18 @@ class _Remembering(SyncAPIClient):
         request: Any = super().request
         if self._turnstore is None or not _is_call(options):
             return request(cast_to, options, stream=stream, stream_cls=stream_cls)
-        prepare: Any = getattr(self, "_copy_and_prepare", None)  # since anthropic 2
-        call = _Call(prepare(options) if prepare else options)
+        call = _Call(self._copy_and_prepare(options))
         twin = _twin(stream_cls) if stream else None
         return ask(self._turnstore, call, request, cast_to, stream=stream, stream_cls=twin)
+
+    def _copy_and_prepare(self, options: Any) -> Any:
+        prepare: Any = getattr(super(), "_copy_and_prepare", None)  # since anthropic 2
+        if prepare is None or isinstance(options.json_data, _Prepared):
+            return options.model_copy()
+        return prepare(options)
+
+    def _build_request(self, options: Any, **more: Any) -> Any:
+        return super()._build_request(_written(options), **more)
 
     def copy(self, **options: Any) -> Self:
         parent: Any = super()
@@ -149,12 +179,20 @@ class _AsyncRemembering(AsyncAPIClient):
         request: Any = super().request
         if self._turnstore is None or not _is_call(options):
             return await request(cast_to, options, stream=stream, stream_cls=stream_cls)
-        prepare: Any = getattr(self, "_copy_and_prepare", None)  # since anthropic 2
-        call = _Call(await prepare(options) if prepare else options)
+        call = _Call(await self._copy_and_prepare(options))
         twin = _twin(stream_cls) if stream else None
         return await async_ask(
             self._turnstore, call, request, cast_to, stream=stream, stream_cls=twin
         )
+
+    async def _copy_and_prepare(self, options: Any) -> Any:
+        prepare: Any = getattr(super(), "_copy_and_prepare", None)  # since anthropic 2
+        if prepare is None or isinstance(options.json_data, _Prepared):
+            return options.model_copy()
+        return await prepare(options)
+
+    def _build_request(self, options: Any, **more: Any) -> Any:
+        return super()._build_request(_written(options), **more)
 
     def copy(self, **options: Any) -> Self:
         parent: Any = super()
