@@ -185,7 +185,6 @@ class TestGiven:
         "option",
         [
             {"cachedContent": "cachedContents/1"},
-            {"store": True},
             {"previousInteractionId": "x"},
             {"previous_interaction_id": "x"},
             {"continuationToken": "eA=="},
@@ -201,7 +200,7 @@ class TestGiven:
             given({"contents": [user("q")], **option})
 
     def test_what_does(self) -> None:
-        options: Json = {"store": False, "cachedContent": None, "generationConfig": {"topK": 3}}
+        options: Json = {"store": True, "cachedContent": None, "generationConfig": {"topK": 3}}
         options |= {"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}
         assert given({"contents": [user("q")], **options}) == [user("q")]
         assert given({"contents": [], "generationConfig": {"candidateCount": 1}}) == []

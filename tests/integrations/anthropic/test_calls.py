@@ -78,6 +78,33 @@ def test_a_copy_with_other_options_keeps_the_memory(ada: Any, chat: Conversation
     assert len(chat.turns()) == 2
 
 
+@pytest.mark.parametrize(
+    "stored, sent",
+    [("é \u2028", "é \u2028"), ("half \ud83d", "half \ufffd")],
+    ids=["any text", "half a letter"],
+)
+def test_what_is_sent_is_what_the_sdk_would_send(
+    ada: Any, base: Anthropic, chat: Conversation, model: ModelServer, stored: str, sent: str
+) -> None:
+    def past(text: str) -> list[Any]:
+        blocks = [{"type": "text", "text": text}, {"type": "thing", "n": [2**63, 1.5, None]}]
+        return [user(text), {"role": "assistant", "content": blocks}]
+
+    chat.append(past(stored), format="anthropic.messages")
+    options = {"metadata": {"user_id": "é"}, "stop_sequences": ["x"]}
+    ask(ada, "Hello", **options)
+    ask(base, *past(sent), "Hello", **options)
+    ours, sdks = model.requests
+    assert ours.body == sdks.body
+    assert ours.headers["content-type"] == sdks.headers["content-type"]
+
+
+def test_an_option_that_is_no_json_is_refused_by_the_sdk(ada: Any, model: ModelServer) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        ask(ada, "Hello", extra_body={"temperature": float("nan")})
+    assert model.requests == []
+
+
 async def test_one_load_and_one_save_also_when_the_sdk_tries_again(
     new_store: NewStore, proxy: Proxy, model: ModelServer, setup: Any
 ) -> None:
