@@ -12,11 +12,11 @@ from tests.servers.facade import inner
 from turnstore import EngineMismatchError, UnavailableError
 from turnstore.facts import NewFact, Ranking, Search
 from turnstore.facts._space import Space
-from turnstore.facts.engines._engine import Filter, IndexState
+from turnstore.facts.engines._engine import NOTHING_NEAR, Filter, IndexState, Near
 from turnstore.facts.engines._index import Found, read_found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tests.facts.store.conftest import NewFacts
     from tests.servers.running import Server
@@ -153,7 +153,7 @@ async def test_an_index_that_is_still_built_hides_nothing(
 
     def nothing_yet(*_: object) -> Any:
         yield from ()
-        return {}
+        return NOTHING_NEAR
 
     def building(*_: object) -> Any:
         yield from ()
@@ -181,7 +181,7 @@ async def test_an_index_that_was_built_during_a_search_hides_nothing(
         nonlocal asked
         asked += 1
         found = yield from whole(*args)
-        return dict(list(found.items())[:3]) if asked == 1 else found
+        return found._replace(ids=found.ids[:3]) if asked == 1 else found
 
     monkeypatch.setattr(Search, "nearest", half_built)
     hits = await facts.search("ada", "nothing of these words 7", top_k=60, min_score=None)
@@ -234,7 +234,7 @@ def facts_prefix(facts: AsyncFacts) -> str:
 SPACE = Space("search", "words:1", 2, "float32")
 
 
-def answered(*answers: Found | dict[str, Any]) -> dict[str, Any]:
+def answered(*answers: Found | dict[str, Any]) -> Sequence[str]:
     """Run a search on these answers of the server."""
 
     class Place:
@@ -258,8 +258,8 @@ def answered(*answers: Found | dict[str, Any]) -> dict[str, Any]:
         for answer in answers:
             flow.send(answer)
     except StopIteration as stop:
-        found: dict[str, Any] = stop.value
-        return found
+        near: Near = stop.value
+        return near.ids
     raise AssertionError("it asks for more")
 
 
@@ -274,7 +274,7 @@ def test_a_server_that_was_too_slow_gives_no_part() -> None:
         answered(found(1, 1, "Timeout limit was reached", told=True))
     with pytest.raises(UnavailableError, match="fewer than there are"):
         answered(*too_few, {"indexing": 0})
-    assert answered(*too_few, {"indexing": 1}) == {}
+    assert not answered(*too_few, {"indexing": 1})
     assert len(answered(found(1, 1, told=True))) == 1
     assert len(answered(found(1, 1, told=False), found(0, 1, told=False))) == 1
     indexed_meanwhile = (found(1, 1, told=False), found(0, 2, told=False), found(2, 2, told=False))

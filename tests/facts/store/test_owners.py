@@ -99,7 +99,7 @@ async def test_an_engine_that_is_asked_for_all_finds_the_owners_own(new_facts: N
         for conversation in ("", place.conversation("c")):
             wanted = Filter(later, conversation=conversation)
             flow = backend.engine.nearest(place, backend.space, vector, 50, wanted, 60)
-            assert set(await run(facts, flow)) == own[owner], owner
+            assert set((await run(facts, flow)).ids) == own[owner], owner
 
 
 @pytest.mark.parametrize("owner", [None, "", b"ada", 5, ["ada"], {"ada"}, "\ud800", object()])

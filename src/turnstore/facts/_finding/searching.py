@@ -31,6 +31,7 @@ __all__ = ["Question", "get", "list_facts", "read_records", "search", "search_in
 _READ_AT_ONCE = 2000
 _LEFT_OUT = 10
 _LISTED_AT_ONCE = 200
+_NONE: frozenset[str] = frozenset()
 
 
 class Question(NamedTuple):
@@ -69,11 +70,6 @@ class _Looked(NamedTuple):
     since_ms: int
     ids: list[str]
     records: list[bytes]
-
-
-class _Found(NamedTuple):
-    seen: Seen
-    packed: bytes
 
 
 def search(base: Base, owner: str, question: Question) -> Flow[list[Hit]]:
@@ -156,7 +152,11 @@ class _Finder:
         known_at = question.known_at
         self._known_at_ms = None if known_at is None else stamp(known_at)
         self._digest = digest
-        self._passed = {(place.conversation(one), turn) for one, turn in question.passed}
+        self._packed: dict[str, bytes] = {}
+        passed: dict[str, set[str]] = {}
+        for one, turn in question.passed:
+            passed.setdefault(one, set()).add(turn)
+        self._passed = {place.conversation(one): turns for one, turns in passed.items()}
         self._takes_all = not (question.kinds or digest or question.exclude or question.passed)
 
     def hits(self, counted: Counter[str]) -> Flow[list[Hit]]:
@@ -169,13 +169,13 @@ class _Finder:
         asked = (ranking, looked.now_ms, question.top_k, question.text)
         wanted = neighbours_wanted(pool, *asked)
         if wanted:
-            more = yield from self._read(wanted, {})
+            more = yield from self._read(wanted)
             pool += self._pool(more, lexical)
             found.update(more)
         ranked = rank(pool, *asked)
         return [
             Hit(
-                decode(one.id, found[one.id].seen.head.raw).fact,
+                decode(one.id, found[one.id].head.raw).fact,
                 one.score,
                 one.cosine,
                 one.lexical,
@@ -183,12 +183,12 @@ class _Finder:
             for one in ranked
         ]
 
-    def _near(self, asked: int) -> Flow[dict[str, bytes]]:
-        """Find so many nearest facts, with what came along of their vectors."""
+    def _near(self, asked: int) -> Flow[Sequence[str]]:
+        """Find so many nearest facts, and keep what came along of vectors."""
         engine, space = self._backend.engine, self._backend.space
         looked, facts = self._looked, self._looked.facts
         if looked.ids:  # they are so few that all of them are candidates: no index is needed
-            return dict.fromkeys(looked.ids, b"")
+            return looked.ids
         wanted = Filter(
             self._as_of_ms,
             self._known_at_ms,
@@ -198,31 +198,35 @@ class _Finder:
         )
         looked_for = (self._place, space, self._vector, asked, wanted, facts)
         near = yield from engine.nearest(*looked_for)
-        if len(near) >= asked:
-            return near
-        # Fewer than there may be: because the others may not be shown, or as the server has not
-        # indexed all of them yet, after a restart. Then all of them are looked at here.
-        state = yield from engine.state(self._base.ground, space)
-        if not state.indexing:
-            # Where the index was not whole before, it became so after it was searched.
-            return (yield from engine.nearest(*looked_for)) if state.documents else near
-        self._base.warn_once(
-            "indexing", "the server is building its index; facts are compared without it till then"
-        )
-        return {**dict.fromkeys((yield from all_ids(self._place, "search")), b""), **near}
+        everything: list[str] = []
+        if len(near.ids) < asked:
+            # Fewer than there may be: because the others may not be shown, or as the server has
+            # not indexed all of them yet, after a restart. Then all of them are looked at here.
+            state = yield from engine.state(self._base.ground, space)
+            if state.indexing:
+                self._base.warn_once(
+                    "indexing",
+                    "the server is building its index; facts are compared without it till then",
+                )
+                everything = yield from all_ids(self._place, "search")
+            elif state.documents:
+                # Where the index was not whole before, it became so after it was searched.
+                near = yield from engine.nearest(*looked_for)
+        self._packed.update(near.packed)
+        return list(dict.fromkeys((*everything, *near.ids)))
 
-    def _candidates(self, lexical: Lexical) -> Flow[dict[str, _Found]]:
+    def _candidates(self, lexical: Lexical) -> Flow[dict[str, Seen]]:
         """Read the facts that are near, and the best by their words, of those that are shown."""
         most, asked = self._most, self._asked
-        near = yield from self._near(asked)
-        found: dict[str, _Found] = {}
+        near = dict.fromkeys((yield from self._near(asked)))
+        found: dict[str, Seen] = {}
         by_words: list[str] = []
-        unread = dict.fromkeys(near)  # they are read with the first ones
+        unread = dict(near)  # they are read with the first ones
         start = 0
         while True:
             part = lexical.best(start + most)[start:]
             unread.update((one, None) for one in part if start == 0 or one not in near)
-            found.update((yield from self._read(list(unread), near)))
+            found.update((yield from self._read(list(unread))))
             unread = {}
             by_words += [one for one in part if one in found]
             start += most
@@ -231,42 +235,38 @@ class _Finder:
         shown = [one for one in near if one in found]
         while len(shown) < most and asked <= len(near) < self._looked.facts:
             asked *= 2
-            more = yield from self._near(asked)
-            found.update((yield from self._read([one for one in more if one not in near], more)))
+            more = dict.fromkeys((yield from self._near(asked)))
+            found.update((yield from self._read([one for one in more if one not in near])))
             near = more
             shown = [one for one in near if one in found]
-        nearest = self._nearest(shown, found)
+        nearest = self._nearest(shown)
         return {one: found[one] for one in dict.fromkeys((*nearest, *by_words[:most]))}
 
-    def _nearest(self, ids: list[str], found: dict[str, _Found]) -> list[str]:
+    def _nearest(self, ids: list[str]) -> list[str]:
         """Take the nearest ones, where an engine has found more; of equals, the oldest."""
         if len(ids) <= self._most:
             return ids
-        cosines = _cosines(self._vectors([found[one].packed for one in ids]), self._vector)
+        cosines = _cosines(self._vectors(ids), self._vector)
         order = sorted(range(len(ids)), key=lambda at: (-round(cosines[at], DIGITS), ids[at]))
         return [ids[at] for at in order[: self._most]]
 
-    def _read(self, ids: Sequence[str], near: dict[str, bytes]) -> Flow[dict[str, _Found]]:
-        """Read facts with their vectors, and give those that may be shown."""
-        found: dict[str, _Found] = {}
-        ranking = self._ranking
+    def _read(self, ids: Sequence[str]) -> Flow[dict[str, Seen]]:
+        """Read facts and the vectors that did not come along; give those that may be shown."""
+        found: dict[str, Seen] = {}
+        ranking, packed = self._ranking, self._packed
         for start in range(0, len(ids), _READ_AT_ONCE):
             part = ids[start : start + _READ_AT_ONCE]
-            # Only the first ones are asked for their vectors: those that did not come along.
-            lacking = [one for one in part if not near.get(one)]
-            seen = yield from read_seen(
+            lacking = [one for one in part if one not in packed]
+            seen: dict[str, Seen] = yield from read_seen(
                 self._place,
-                [*lacking, *(one for one in part if near.get(one))],
+                [*lacking, *(one for one in part if one in packed)],
                 token=self._backend.space.token,
                 vectors=len(lacking),
                 used=ranking.decay is not None,
                 around=bool(ranking.neighbours or ranking.answers),
             )
-            found.update(
-                (id_, _Found(one, one.packed or near.get(id_, b"")))
-                for id_, one in seen.items()
-                if self._is_shown(id_, one.head)
-            )
+            packed.update((id_, one.packed) for id_, one in seen.items() if one.packed)
+            found.update((id_, one) for id_, one in seen.items() if self._is_shown(id_, one.head))
         return found
 
     def _is_shown(self, id_: str, head: Head) -> bool:
@@ -279,14 +279,14 @@ class _Finder:
                 and (not self._digest or head.digest == self._digest)
                 and id_ not in question.exclude
                 and question.exclude.isdisjoint(head.sources)
-                and not any((head.digest, one) in self._passed for one in head.sources)
+                and self._passed.get(head.digest, _NONE).isdisjoint(head.sources)
             )
         )
 
-    def _pool(self, found: dict[str, _Found], lexical: Lexical) -> list[Candidate]:
+    def _pool(self, found: dict[str, Seen], lexical: Lexical) -> list[Candidate]:
         """Give the candidates; similarities are computed here, for all engines alike."""
         ids = list(found)
-        vectors = self._vectors([one.packed for one in found.values()])
+        vectors = self._vectors(ids)
         cosines = _cosines(vectors, self._vector)
         scores = lexical.scores(ids)
         return [
@@ -298,7 +298,7 @@ class _Finder:
                 seen.used_ms,
                 head.pinned,
                 head.digest if head.digest != NOTHING else "",
-                vector if packed else None,
+                vector if id_ in self._packed else None,
                 head.text,
                 head.observed,
                 head.start,
@@ -307,21 +307,22 @@ class _Finder:
                 seen.after,
                 self._least(head.kind),
             )
-            for (id_, (seen, packed)), vector, cosine, score in zip(
+            for (id_, seen), vector, cosine, score in zip(
                 found.items(), vectors, cosines, scores, strict=True
             )
             for head in (seen.head,)
         ]
 
-    def _vectors(self, packed: Sequence[bytes]) -> Vectors:
-        """Read vectors, one in each row; zeros for those that are not there."""
-        backend = self._backend
-        known = [at for at, one in enumerate(packed) if one]
-        if len(known) == len(packed):
-            return backend.engine.unpack_all(packed, backend.space)
-        vectors = np.zeros((len(packed), backend.space.dimensions), dtype=np.float32)
+    def _vectors(self, ids: Sequence[str]) -> Vectors:
+        """Give vectors, one in each row; zeros for those that are not there."""
+        engine, space = self._backend.engine, self._backend.space
+        packed = [self._packed.get(one) for one in ids]
+        known = [one for one in packed if one]
+        if known and len(known) == len(ids):
+            return engine.unpack_all(known, space)
+        vectors = np.zeros((len(ids), space.dimensions), dtype=np.float32)
         if known:
-            vectors[known] = backend.engine.unpack_all([packed[at] for at in known], backend.space)
+            vectors[[bool(one) for one in packed]] = engine.unpack_all(known, space)
         return vectors
 
     def _least(self, kind: str) -> float | None:

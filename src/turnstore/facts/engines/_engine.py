@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from turnstore.facts._owner import Ground, OwnerPlace
     from turnstore.facts._space import Space
 
-__all__ = ["AS_NEAR", "Engine", "Filter", "IndexState", "Times", "table", "with_equals"]
+__all__ = [
+    "AS_NEAR",
+    "NOTHING_NEAR",
+    "Engine",
+    "Filter",
+    "IndexState",
+    "Near",
+    "Times",
+    "table",
+    "with_equals",
+]
 
 AS_NEAR = 1e-6
 """Similarities that differ by less are the same: engines compute and round them differently."""
@@ -52,6 +62,21 @@ class Filter:
     since_ms: int = 0
 
 
+class Near(NamedTuple):
+    """What an engine found.
+
+    Attributes:
+        ids: Of the facts.
+        packed: The vectors that the server sent along, by their facts, whether found or not.
+    """
+
+    ids: Sequence[str]
+    packed: Mapping[str, bytes]
+
+
+NOTHING_NEAR = Near((), {})
+
+
 @dataclass(frozen=True, slots=True)
 class IndexState:
     """How the index of an engine is, where the server has one.
@@ -69,7 +94,7 @@ class IndexState:
 
 def with_equals(
     ask: Callable[[int], Flow[Sequence[tuple[str, float, bytes]]]], n: int, facts: int
-) -> Flow[dict[str, bytes]]:
+) -> Flow[Near]:
     """Ask a server for the nearest facts until none is left out that is as near as the last one.
 
     A server answers so many as it is asked for; which of several equals these are, is chance.
@@ -84,7 +109,8 @@ def with_equals(
         found = yield from ask(count)
         is_whole = len(found) < count or count >= facts
         if is_whole or found[n - 1][1] - found[-1][1] > AS_NEAR:
-            return {id_: packed for id_, _, packed in found}
+            packed = {id_: raw for id_, _, raw in found if raw}
+            return Near([id_ for id_, *_ in found], packed)
         count *= 2
 
 
@@ -152,7 +178,7 @@ class Engine(Protocol):
 
     def nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
         self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
-    ) -> Flow[dict[str, bytes]]:
+    ) -> Flow[Near]:
         """Find the facts of an owner that are nearest to a vector.
 
         Args:
@@ -162,9 +188,6 @@ class Engine(Protocol):
             n: So many, and all that are as near as the last one of them, within `AS_NEAR`.
             wanted: Which of them.
             facts: How many the owner has.
-
-        Returns:
-            The ids, and the packed vectors where the server sent them along.
         """
         ...
 

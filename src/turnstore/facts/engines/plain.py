@@ -14,7 +14,7 @@ from turnstore._calls import Call
 from turnstore.errors import CorruptTurnError
 from turnstore.facts._space import Space
 
-from ._engine import AS_NEAR, Filter, IndexState, Times
+from ._engine import AS_NEAR, NOTHING_NEAR, Filter, IndexState, Near, Times
 from ._options import one_of
 
 if TYPE_CHECKING:
@@ -85,15 +85,15 @@ class Plain:
 
     def nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
         self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
-    ) -> Flow[dict[str, bytes]]:
+    ) -> Flow[Near]:
         """Compare all vectors of the owner: one call."""
         if not facts:
-            return {}
+            return NOTHING_NEAR
         ids, raws = yield Call(
             "search", (place.vectors(space.token),), "hgetall", (), writes=False, read=_both
         )
         if not ids:
-            return {}
+            return NOTHING_NEAR
         rows = _rows(raws, space)
         cosines = rows["vector"].astype(np.float32, copy=False) @ vector
         shown = np.flatnonzero(_shown(rows, wanted))
@@ -101,7 +101,8 @@ class Plain:
             cosines = cosines[shown]
             least = np.partition(cosines, len(cosines) - n)[len(cosines) - n]
             shown = shown[cosines >= least - AS_NEAR]
-        return {ids[at].decode(): raws[at] for at in shown}
+        names = [one.decode() for one in ids]
+        return Near([names[at] for at in shown], dict(zip(names, raws, strict=True)))
 
     def state(self, ground: Ground, space: Space) -> Flow[IndexState]:  # noqa: ARG002 - as above
         """Say nothing: there is no index."""

@@ -11,7 +11,7 @@ from turnstore._calls import Call
 from turnstore.errors import DeniedError, ServerError, UnavailableError, UnsupportedError
 from turnstore.facts._space import Space
 
-from ._engine import Filter, IndexState, Times, table, with_equals
+from ._engine import NOTHING_NEAR, Filter, IndexState, Near, Times, table, with_equals
 from ._index import (
     Found,
     Index,
@@ -163,13 +163,13 @@ class Search:
 
     def nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
         self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
-    ) -> Flow[dict[str, bytes]]:
+    ) -> Flow[Near]:
         """Search the index: one call; two more at most for RESP2, which has no warnings.
 
         One more for each doubling of equals.
         """
         if not facts:
-            return {}
+            return NOTHING_NEAR
 
         def ask(count: int) -> Flow[list[tuple[str, float, bytes]]]:
             rows = yield from self._nearest(place, space, vector, count, wanted, facts)

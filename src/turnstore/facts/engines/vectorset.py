@@ -12,7 +12,7 @@ from turnstore._calls import Call
 from turnstore.errors import DeniedError, UnsupportedError, WrongTypeError
 from turnstore.facts._space import Space
 
-from ._engine import Filter, IndexState, Times, table, with_equals
+from ._engine import NOTHING_NEAR, Filter, IndexState, Near, Times, table, with_equals
 from ._options import number, one_of
 
 if TYPE_CHECKING:
@@ -106,10 +106,10 @@ class VectorSet:
 
     def nearest(  # noqa: PLR0913, PLR0917 - what a search is made of
         self, place: OwnerPlace, space: Space, vector: Vector, n: int, wanted: Filter, facts: int
-    ) -> Flow[dict[str, bytes]]:
+    ) -> Flow[Near]:
         """Search the owner's set: one call, and one more for each doubling of equals."""
         if not facts:
-            return {}
+            return NOTHING_NEAR
 
         def ask(count: int) -> Flow[list[tuple[str, float, bytes]]]:
             # It searches on until so many are found that may be shown.
