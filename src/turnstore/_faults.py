@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import socket
+import ssl
+import traceback
 
 from redis import exceptions as fault
 
@@ -138,6 +142,48 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
+# Why no connection came about, and what helps, by the error of the system below redis-py's.
+# The first line that fits counts.
+_NO_CONNECTION: tuple[tuple[type[Exception], str, str], ...] = (
+    (
+        ssl.SSLCertVerificationError,
+        "the server's certificate was not accepted",
+        "Name who vouches for it (ssl_ca_certs), and the host as the certificate does",
+    ),
+    (
+        ssl.SSLError,
+        "the TLS handshake failed",
+        "Check that the port speaks TLS, and whether it wants a certificate of yours",
+    ),
+    (
+        socket.gaierror,
+        "the name of the host was not found",
+        "Check the URL",
+    ),
+    (
+        ConnectionRefusedError,
+        "the connection was refused",
+        "Start the server, or check the host and the port",
+    ),
+    (
+        FileNotFoundError,
+        "there is no such file",
+        "Check the paths of the Unix socket and of the certificates",
+    ),
+    (
+        TimeoutError,
+        "no connection in time",
+        "Check the host, the port and whether it speaks TLS, or try again",
+    ),
+)
+_UNUSABLE = (
+    "no connection that can be used",
+    "Try again, or check that the URL and the port agree about TLS (redis://, rediss://)",
+)
+# What asyncio says where a name stands for several addresses, and none of them takes it.
+_REFUSED_AT_EACH = f"[Errno {errno.ECONNREFUSED}]"
+
+
 _ANOTHER_LOOP = re.compile("different (event )?loop|loop is closed")
 _ONE_LOOP = (
     "an AsyncStore belongs to the loop in which it first sent something. Make one in each loop, "
@@ -157,15 +203,22 @@ def is_of_another_loop(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and _ANOTHER_LOOP.search(str(error)) is not None
 
 
-def translated(error: Exception, call: Call) -> TurnstoreError:
-    """Find the error of ours that says what happened, to which key, and what is left."""
+def translated(error: Exception, call: Call, *, again: bool = False) -> TurnstoreError:
+    """Find the error of ours that says what happened, to which key, and what is left.
+
+    Args:
+        error: What redis-py raised.
+        call: What was to be done.
+        again: Whether we had sent it before.
+    """
     what = f"{call.operation} of {call.keys[0].decode()}"
     code = next((f"{code} " for kind, code in _CODES if isinstance(error, kind)), "")
     text = f"{code}{error}"
+    unsent = not again and _had_no_connection(error)
     return (
         _refused_by_script(what, text, call)
-        or _refused_by_server(what, text)
-        or _unavailable(what, text, error, call)
+        or _refused_by_server(what, text, unsent=unsent)
+        or _unavailable(what, text, error, call, unsent=unsent)
         or _failed_script(what, text, call)
         or ServerError(f"{what}: the server answered with an error: {text}")
     )
@@ -186,38 +239,85 @@ def _refused_by_script(what: str, text: str, call: Call) -> TurnstoreError | Non
     return kind(f"{what}: {said.format(_ERASED.get(detail, detail))}")
 
 
-def _refused_by_server(what: str, text: str) -> ServerError | None:
+def _had_no_connection(error: Exception) -> bool:
+    """Tell whether redis-py failed before it sent anything, as only the traceback shows.
+
+    It takes a connection from its pool, which connects it, once; what follows are sendings, the
+    first and those after a failure, each of which may connect anew. A Cluster client takes one
+    for each sending, so that of it only the look for the nodes is known to come before. What
+    runs between us and redis-py may send again by itself, so that then nothing is known.
+    """
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        if module.startswith("turnstore."):
+            continue
+        if not module.startswith("redis."):
+            return False
+        if module in ("redis.cluster", "redis.asyncio.cluster"):
+            return name == "initialize"
+        if name in ("get_connection", "call_with_retry"):
+            return name == "get_connection"
+    return False
+
+
+def _refused_by_server(what: str, text: str, *, unsent: bool) -> ServerError | None:
     for pattern, kind, meaning in _REFUSALS:
         if re.search(pattern, text):
             # An earlier sending by redis-py, whose answer was lost, may have been carried out.
-            said = meaning.replace("nothing was written", "nothing was written by this sending")
+            written = "nothing was written" + ("" if unsent else " by this sending")
+            said = meaning.replace("nothing was written", written)
             return kind(f"{what}: {said}. The server said: {text}")
     return None
 
 
-def _unavailable(what: str, text: str, error: Exception, call: Call) -> ServerError | None:
+def _unavailable(
+    what: str, text: str, error: Exception, call: Call, *, unsent: bool
+) -> ServerError | None:
     if isinstance(error, fault.AuthenticationError | fault.AuthorizationError):
-        return DeniedError(f"{what}: the server did not accept the credentials: {error}")
+        state = "nothing was sent" if unsent else "nothing was written by this sending"
+        msg = (
+            f"{what}: the server did not accept the credentials; {state}. Check the user and the "
+            f"password. The server said: {error}"
+        )
+        return DeniedError(msg)
     is_ready = _NOT_READY.search(text) is None
-    reason = "no answer from the server" if is_ready else "the server is not ready"
     refusals = fault.ResponseError | fault.DataError | fault.InvalidResponse
     if is_ready and isinstance(error, refusals):
         return None
+    reason, advice = _why(text, error, is_ready=is_ready, unsent=unsent)
     # redis-py may have sent the command several times, and any of them may have arrived.
-    # Only where no connection was to be had is it sure that none did.
-    unknown = call.writes and not isinstance(error, fault.MaxConnectionsError)
-    if is_of_another_loop(error):
-        reason = f"the connection is one of another event loop, and {_ONE_LOOP}"
-    state = (
-        "it is not known whether it was carried out; an append is safe to repeat with the "
-        "same turn id"
-        if unknown
-        else "nothing was changed; try again"
-    )
+    unknown = call.writes and not unsent
+    if unsent:
+        state = f"nothing was sent. {advice}"
+    elif unknown:
+        state = (
+            "it is not known whether it was carried out; an append is safe to repeat with the "
+            "same turn id"
+        )
+    else:
+        state = "nothing was changed; try again"
     return UnavailableError(
         f"{what}: {reason}; {state}. The client said: {text}",
         outcome_unknown=unknown,
     )
+
+
+def _why(text: str, error: Exception, *, is_ready: bool, unsent: bool) -> tuple[str, str]:
+    """Give why there was no answer, and what helps."""
+    if is_of_another_loop(error):
+        return f"the connection is one of another event loop, and {_ONE_LOOP}", "Use one loop"
+    if not is_ready:
+        return "the server is not ready", "Try again"
+    below: BaseException | None = error
+    while below is not None and not isinstance(below, TurnstoreError):
+        for kind, reason, advice in _NO_CONNECTION:
+            # An answer may be too late, or break off under TLS, too.
+            if isinstance(below, kind) and (unsent or kind not in (ssl.SSLError, TimeoutError)):
+                return reason, advice
+        below = below.__cause__ or below.__context__
+    if _REFUSED_AT_EACH in text:
+        return _why(text, ConnectionRefusedError(), is_ready=is_ready, unsent=unsent)
+    return _UNUSABLE if unsent else ("no answer from the server", "")
 
 
 def _failed_script(what: str, text: str, call: Call) -> ScriptError | None:

@@ -174,7 +174,7 @@ def _send(client: Client, call: Call) -> Any:
         except _faults_of(client) as error:
             if isinstance(error, fault.NoScriptError) and not whole:
                 continue
-            raise translated(error, call) from error
+            raise translated(error, call, again=whole) from error
         return call.read(reply)
     raise AssertionError  # the second round returns or raises
 
@@ -195,7 +195,7 @@ async def _asend(client: AsyncClient, call: Call) -> Any:
                 continue
             if isinstance(error, RuntimeError) and not is_of_another_loop(error):
                 raise
-            raise translated(error, call) from error
+            raise translated(error, call, again=whole) from error
         return call.read(reply)
     raise AssertionError  # the second round returns or raises
 

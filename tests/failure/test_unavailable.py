@@ -109,11 +109,12 @@ async def test_a_server_that_is_gone_and_comes_back(
     await chat.append("before")
     server.kill()
     for reading in (chat.read, chat.stat, chat.turns):
-        with pytest.raises(UnavailableError, match="nothing was changed"):
+        with pytest.raises(UnavailableError, match=r"nothing was (changed|sent)"):
             await reading()
     for writing in (partial(chat.append, "lost"), partial(chat.trim, 1), chat.clear, chat.rewind):
-        with pytest.raises(UnavailableError):
+        with pytest.raises(UnavailableError, match="refused; nothing was sent") as caught:
             await writing()
+        assert not caught.value.outcome_unknown
     with pytest.raises(UnavailableError):
         async with chat.turn("hi"):
             raise AssertionError("the model must not be asked")
@@ -242,12 +243,10 @@ async def test_the_password_is_wrong(
 ) -> None:
     server = own_server(config={"requirepass": "right"})
     chat = new_store(at=server, redis={"password": password}).conversation("ada")
-    with pytest.raises(DeniedError):
-        await chat.read()
-    with pytest.raises(DeniedError):
-        await chat.append("hi")
-    with pytest.raises(DeniedError):
-        await chat.expire(timedelta(hours=1))
+    said_so = "nothing was (sent|written)" if password is None else "nothing was sent"
+    for denied in (chat.read, partial(chat.append, "hi"), partial(chat.expire, timedelta(hours=1))):
+        with pytest.raises(DeniedError, match=rf"{said_so}.*\. Check the user"):
+            await denied()
     chat = new_store(at=server, redis={"password": "right"}).conversation("ada")
     assert await said(chat) == []
     await chat.append("hi")

@@ -47,7 +47,8 @@ async def _append(chat: AsyncConversation, messages: list[str], name: str) -> No
         try:
             await chat.append(messages, turn_id=name)
         except UnavailableError as error:
-            assert error.outcome_unknown  # noqa: PT017
+            # A Cluster client that lost its nodes may fail before it sends.
+            assert error.outcome_unknown or "nothing was sent" in str(error)  # noqa: PT017
         else:
             return
 

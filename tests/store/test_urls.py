@@ -39,6 +39,14 @@ async def _works(url: str, setup: Setup) -> None:
         assert [message["content"] for message in await store.conversation("ada").read()] == ["hi"]
 
 
+async def _says(url: str, setup: Setup) -> str:
+    """Give what the error says of a URL that makes no connection, and so sends nothing."""
+    with pytest.raises(UnavailableError, match="nothing was sent") as caught:
+        await _works(url, setup)
+    assert not caught.value.outcome_unknown
+    return str(caught.value)
+
+
 @pytest.mark.parametrize("options", ["", "?protocol=3&decode_responses=true"])
 async def test_a_unix_socket(
     setup: Setup, own_server: OwnServer, tmp_path: Path, options: str
@@ -91,5 +99,23 @@ async def test_tls_with_a_certificate_that_is_trusted_alone(
     own_server(config={**config, "tls-ca-cert-file": str(certificate), "tls-auth-clients": "no"})
     url = f"rediss://127.0.0.1:{port}"
     await _works(f"{url}?ssl_ca_certs={certificate}", setup)
-    with pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
-        await _works(url, setup)
+    said = await _says(url, setup)
+    assert "the server's certificate was not accepted; nothing was sent. Name who vouches" in said
+    assert "CERTIFICATE_VERIFY_FAILED" in said
+    said = await _says(f"redis://127.0.0.1:{port}", setup)
+    assert "check that the URL and the port agree about TLS" in said
+
+
+@pytest.mark.servers("redis-7")
+async def test_tls_where_the_server_wants_a_certificate_too(
+    setup: Setup, own_server: OwnServer, tmp_path: Path
+) -> None:
+    certificate, key = _certificate(tmp_path)
+    port = free_port()
+    config = {"tls-port": str(port), "tls-cert-file": str(certificate), "tls-key-file": str(key)}
+    own_server(config={**config, "tls-ca-cert-file": str(certificate)})
+    url = f"rediss://127.0.0.1:{port}?ssl_ca_certs={certificate}"
+    await _works(f"{url}&ssl_certfile={certificate}&ssl_keyfile={key}", setup)
+    # With TLS 1.3 the refusal comes after the handshake, and the end of the connection with it.
+    said = await _says(url, setup)
+    assert "the TLS handshake failed; nothing" in said or "no connection that can be used" in said
