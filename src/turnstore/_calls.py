@@ -51,9 +51,12 @@ class Together(NamedTuple):
 
     Attributes:
         calls: The commands.
+        beside: One more, last, that is sent only where it takes no round trip of its own. Its
+            result is None where it was not sent, and where it failed: ask again to learn why.
     """
 
     calls: tuple[Call, ...]
+    beside: Call | None = None
 
 
 class Scan(NamedTuple):

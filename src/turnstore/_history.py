@@ -101,17 +101,19 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
     return appended
 
 
-def read(
+def read(  # noqa: PLR0913 - what goes along with a read
     keys: Keys,
     window: Window,
     density: Density,
     counter: Counter | None = None,
     *,
     begin: Call | None = None,
+    beside: Call | None = None,
 ) -> Flow[History]:
     """Read the newest turns that fit a window: one call, seldom a second one.
 
-    With `begin`, that is done just before, and the history says with what result.
+    With `begin`, that is done just before, and with `beside` just after, where that takes no
+    round trip more; the history says with what result.
 
     The list is read by position, so how many elements hold the window has to be known
     before: `density` estimates it from what was read before, and where the estimate was
@@ -119,13 +121,13 @@ def read(
     Lua costs twice the time of one that does not.
     """
     wanted = density.elements(window)
-    began = 0
+    began, known = 0, None
+    raws: list[bytes]
+    if begin is None and beside is None:
+        raws = yield _lrange(keys, wanted)
+    else:
+        began, raws, known = yield from _with_others(begin, _lrange(keys, wanted), beside)
     while True:
-        raws: list[bytes]
-        if begin is None or began:
-            raws = yield _lrange(keys, wanted)
-        else:
-            began, raws = yield Together((begin, _lrange(keys, wanted)))
         head = raws.pop(0) if raws and _element.is_head(raws[0]) else None
         # The head comes first in the list: where it was read, nothing is missing.
         if head is None and raws and (len(raws) < wanted or not wanted):
@@ -139,13 +141,24 @@ def read(
         if head is not None or start > 0 or not rows:
             break
         wanted *= 2
+        raws = yield _lrange(keys, wanted)
     density.learn(rows, start)
     if start > 0:
         tokens_before = Element(*rows[start - 1]).total_tokens
     history = History(rows[start:], tokens_before or 0, has_older=start > 0)
     if began:
         history.began = began
+    history.beside = known
     return history
+
+
+def _with_others(
+    begin: Call | None, read: Call, beside: Call | None
+) -> Flow[tuple[int, list[bytes], Any]]:
+    replies = yield Together((read,) if begin is None else (begin, read), beside)
+    known = None if beside is None else replies.pop()
+    raws = replies.pop()
+    return (0 if begin is None else replies.pop()), raws, known
 
 
 def page(keys: Keys, limit: int, before: int | None) -> Flow[TurnPage]:

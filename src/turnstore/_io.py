@@ -243,34 +243,48 @@ async def _ado(client: AsyncClient, step: Step) -> Any:
 def _send_together(client: Client, step: Together) -> list[Any]:
     if not isinstance(client, redis.RedisCluster):
         pipeline: Any = client.pipeline(transaction=False)
-        for call in step.calls:
+        for call in _all_of(step):
             pipeline.execute_command(*_command(call), NEVER_DECODE=True)
         try:
             replies = pipeline.execute(raise_on_error=False)
         except FAULTS as error:
             raise translated(error, step.calls[0]) from error
         if not _unknown_script(replies):
-            return list(map(_read, step.calls, replies))
-    return [_send(client, call) for call in step.calls]
+            return _read_all(step, replies)
+    replies = [_send(client, call) for call in step.calls]
+    return replies if step.beside is None else [*replies, None]
 
 
 async def _asend_together(client: AsyncClient, step: Together) -> list[Any]:
     if not isinstance(client, redis.asyncio.RedisCluster):
         pipeline: Any = client.pipeline(transaction=False)
-        for call in step.calls:
+        for call in _all_of(step):
             pipeline.execute_command(*_command(call), NEVER_DECODE=True)
         try:
             replies = await pipeline.execute(raise_on_error=False)
         except FAULTS as error:
             raise translated(error, step.calls[0]) from error
         if not _unknown_script(replies):
-            return list(map(_read, step.calls, replies))
-    return [await _asend(client, call) for call in step.calls]
+            return _read_all(step, replies)
+    replies = [await _asend(client, call) for call in step.calls]
+    return replies if step.beside is None else [*replies, None]
+
+
+def _all_of(step: Together) -> tuple[Call, ...]:
+    return step.calls if step.beside is None else (*step.calls, step.beside)
 
 
 def _unknown_script(replies: list[Any]) -> bool:
     """Tell whether all have to be sent anew, so that they keep their order."""
     return any(isinstance(reply, fault.NoScriptError) for reply in replies)
+
+
+def _read_all(step: Together, replies: list[Any]) -> list[Any]:
+    read = list(map(_read, step.calls, replies))  # of the shorter of the two
+    if step.beside is not None:
+        reply = replies[-1]
+        read.append(None if isinstance(reply, Exception) else step.beside.read(reply))
+    return read
 
 
 def _read(call: Call, reply: Any) -> Any:

@@ -186,7 +186,7 @@ class Pending:
                 raise self.load_error
             # With a lease it has begun already, before it waited.
             begins = self._hold is None
-            history = yield from self._place.read(options.context.window, begins=begins)
+            history = yield from self._place.load(options.context, begins=begins)
             self._began = history.began if begins else self._began
             if self._may_be_saved:
                 yield from self._look_for_itself(history)

@@ -27,7 +27,14 @@ from ._keys import Keys, OwnerKeys
 from ._redaction import Redact, redacted, redacted_text
 from ._windowing import Density
 from .context import Context, Summary, TokenCounter
-from .context.summary import Carried, carried, fold, is_due, warn_of_uncounted
+from .context.summary import (
+    Carried,
+    carried,
+    fold,
+    is_due,
+    summary_call,
+    warn_of_uncounted,
+)
 from .context.tokens import token_counter
 from .errors import LimitError
 from .messages import Format, Input, Message, format_named, plain_messages
@@ -216,10 +223,11 @@ class Place:
             warn_of_uncounted(history)
         if not history:
             return "", None
-        first = shown.elements[0].turn if shown else history.elements[-1].turn + 1
+        first = shown.first_turn if shown else history.elements[-1].turn + 1
         if first == 1:
             return "", None  # nothing stands before it, and nothing ever did
-        known = yield from carried(self.keys, context.counts)
+        self._home.density.outgrown = True
+        known: Carried = history.beside or (yield from carried(self.keys, context.counts))
         after: Flow[Carried] | None = None
         # Where no older turn is held, those before the window were dropped: nothing to fold.
         due = shown.has_older and is_due(summary, known, first, shown.tokens_before)
@@ -379,20 +387,34 @@ class Place:
             began=began,
         )
 
-    def read(self, window: Window | None, *, begins: bool = False) -> Flow[History]:
+    def load(self, context: Context, *, begins: bool) -> Flow[History]:
+        """Read what a turn begins with; see `read`."""
+        along = context.summary is not None and self._home.density.outgrown
+        beside = summary_call(self.keys) if along else None
+        return self.read(context.window, begins=begins, beside=beside)
+
+    def read(
+        self, window: Window | None, *, begins: bool = False, beside: Call | None = None
+    ) -> Flow[History]:
         """Read the newest turns that fit; where something begins with it, the history says so."""
         window = check_window(window)
         home = self._home
         begin = _owners.begin(self.keys) if begins and self.keys.owner else None
         if window.tokens is not None and home.counter is None:
-            return self._read_counting(window, begin)
-        return _history.read(self.keys, window, home.density, home.counter, begin=begin)
+            return self._read_counting(window, begin, beside)
+        return _history.read(
+            self.keys, window, home.density, home.counter, begin=begin, beside=beside
+        )
 
-    def _read_counting(self, window: Window, begin: Call | None) -> Flow[History]:
+    def _read_counting(
+        self, window: Window, begin: Call | None, beside: Call | None
+    ) -> Flow[History]:
         home = self._home
         yield from self._count()
         return (
-            yield from _history.read(self.keys, window, home.density, home.counter, begin=begin)
+            yield from _history.read(
+                self.keys, window, home.density, home.counter, begin=begin, beside=beside
+            )
         )
 
     def _count(self) -> Flow[None]:

@@ -153,13 +153,18 @@ class Density:
     Shared by the conversations of a store. It only spares bytes on the wire: a wrong
     value costs a second call or a larger reply, never a wrong answer, so that threads
     may change it at the same time.
+
+    Attributes:
+        outgrown: Whether a turn needed the summary of what is before its window: from then on,
+            each turn that has one reads it together with its history.
     """
 
-    __slots__ = ("_messages", "_tokens")
+    __slots__ = ("_messages", "_tokens", "outgrown")
 
     def __init__(self) -> None:
         self._messages = 0.0  # nothing seen
         self._tokens = 0.0
+        self.outgrown = False
 
     def elements(self, window: Window) -> int:
         """Estimate how many elements hold a window and one more; 0 means all."""

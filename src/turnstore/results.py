@@ -85,6 +85,7 @@ class History(list[dict[str, Any]]):
     """
 
     began = 0  # the number that its owner gave to the turn, where both are
+    beside: Any = None  # what was read beside it
 
     def __init__(self, rows: list[Row], tokens_before: int, *, has_older: bool) -> None:
         super().__init__(_element.messages_of(rows))
@@ -102,6 +103,11 @@ class History(list[dict[str, Any]]):
     def pieces(self) -> list[tuple[int, str, list[dict[str, Any]]]]:
         """The same messages by elements: the number of the turn, the format, the messages."""
         return [(row[_TURN], row[_FORMAT], row[_MESSAGES]) for row in self._rows]
+
+    @property
+    def first_turn(self) -> int:
+        """The number of the oldest turn among them; there is one."""
+        return int(self._rows[0][_TURN])
 
     @property
     def has_pieces(self) -> bool:

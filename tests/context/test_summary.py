@@ -17,7 +17,9 @@ from tests.context.folds import (
     say,
     stored,
 )
+from tests.servers.facade import inner
 from turnstore import Window
+from turnstore._calls import Together
 from turnstore.context import Context, Summary
 
 if TYPE_CHECKING:
@@ -351,11 +353,11 @@ async def test_where_nothing_older_is_held_nobody_is_asked(
 
 
 async def test_the_commands_of_a_turn(new_store: NewStore, proxy: Proxy, echo: Echo) -> None:
+    other = new_store().conversation("c")
+    for number in range(1, 4):
+        await say(other, number, echoing(echo, Window(turns=1)))  # the server learns the scripts
+    await other.clear()
     chat = new_store(at=proxy).conversation("c")
-    await say(chat, 1, echoing(echo, Window(turns=1)))
-    await say(chat, 2, echoing(echo, Window(turns=1)))
-    await say(chat, 3, echoing(echo, Window(turns=1)))  # the server knows the scripts now
-    await chat.clear()
     commands = []
     for number in range(1, 10):
         proxy.clear()
@@ -365,3 +367,35 @@ async def test_the_commands_of_a_turn(new_store: NewStore, proxy: Proxy, echo: E
     read = ["LRANGE", "GET", "EVALSHA"]
     folding = ["LRANGE", "GET", "EVALSHA", "EVALSHA", "EVALSHA", "EVALSHA"]
     assert commands == [plain] * 5 + [folding, read] * 2
+
+
+async def test_a_store_that_needed_a_summary_reads_it_together_with_the_turns(
+    store: AsyncStore, chat: AsyncConversation, echo: Echo
+) -> None:
+    context = echoing(echo)
+
+    def first_step() -> Any:
+        return next(inner(chat)._place.load(context, begins=True))
+
+    assert first_step().command == "lrange"
+    for number in range(1, 7):
+        await say(chat, number, context)
+    step = first_step()
+    assert isinstance(step, Together)
+    assert [call.command for call in step.calls] == ["lrange"]
+    assert step.beside is not None
+    assert step.beside.command == "get"
+    assert carried(await say(chat, 7, context)) == lines(1, 2)
+    assert await say(store.conversation("new"), 1, context) == [{"role": "user", "content": "q1"}]
+
+
+@pytest.mark.servers("cluster")
+async def test_on_a_cluster_what_no_summary_is_needed_for_reads_none(
+    new_store: NewStore, proxy: Proxy, echo: Echo
+) -> None:
+    store = new_store(at=proxy)
+    for number in range(1, 7):
+        await say(store.conversation("c"), number, echoing(echo))
+    proxy.clear()
+    await say(store.conversation("new"), 1, echoing(echo))
+    assert proxy.seen == ["LRANGE", "EVALSHA"]

@@ -254,6 +254,8 @@ async def test_where_redis_fails_the_turn_goes_on_with_what_there_was(
     turn.reply("a8")
     await turn.save()
     assert context.counts == {"summary": 1}
+    # A store that needed no summary yet reads it by itself.
+    chat = new_store(at=proxy).conversation("c")
     proxy.next(Cut.BEFORE, command="GET", times=20)
     async with chat.turn("q9", context=context) as turn:
         proxy.clear()
@@ -263,6 +265,23 @@ async def test_where_redis_fails_the_turn_goes_on_with_what_there_was(
     with pytest.raises(ServerError):
         await chat.summarize(context)
     proxy.clear()
+
+
+async def test_a_summary_that_is_none_of_ours_leaves_the_turn_alone(
+    chat: AsyncConversation, server: Server, echo: Echo, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where it is read together with the turns."""
+    await fill(chat, 1, 6)
+    await chat.summarize(echoing(echo))
+    context = echoing(echo, when="manual")
+    assert carried(await say(chat, 7, context)) == lines(1, 2)
+    server.raw.delete(part(chat, "summary"))
+    server.raw.rpush(part(chat, "summary"), "theirs")
+    server.raw.pexpire(part(chat, "summary"), 60_000)
+    sent = await say(chat, 8, context)
+    assert (carried(sent), as_lines(sent)) == ([], [*lines(4, 7), "user: q8"])
+    assert context.counts == {"summary": 1}
+    assert "goes on without it" in caplog.text
 
 
 # Workers that meet

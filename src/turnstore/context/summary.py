@@ -38,7 +38,15 @@ from ._common import (
 from ._models import check_model, question
 from .tokens import DEFAULT_ENCODING
 
-__all__ = ["Carried", "Summary", "carried", "fold", "is_due", "warn_of_uncounted"]
+__all__ = [
+    "Carried",
+    "Summary",
+    "carried",
+    "fold",
+    "is_due",
+    "summary_call",
+    "warn_of_uncounted",
+]
 
 log = logging.getLogger("turnstore")
 
@@ -142,12 +150,16 @@ _TYPES = (int, int, int, int, str)
 _COVERED = re.compile(rb"w?\[1,(\d{1,15}),")  # as in lua/fold.lua
 
 
+def summary_call(keys: Keys) -> Call:
+    """Make the call that reads the summary; `NOTHING` where there is none."""
+    # In small letters for the same reason as the read of the turns.
+    return Call("summary", (keys.summary,), "get", (), writes=False, read=_read)
+
+
 def carried(keys: Keys, counts: Counter[str]) -> Flow[Carried]:
     """Read the summary; `NOTHING` where there is none, or it cannot be read: one call."""
     try:
-        # In small letters for the same reason as the read of the turns.
-        call = Call("summary", (keys.summary,), "get", (), writes=False, read=_read)
-        stored: Carried = yield call
+        stored: Carried = yield summary_call(keys)
     except TurnstoreError as error:
         failed(counts, "summary", error, f"the turn of {keys} goes on without it")
         return NOTHING
