@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMAND = [sys.executable, "-m", "turnstore.cli"]
+COMMAND = [sys.executable, "-m", "turnstore"]
 SECONDS = 60
 
 

@@ -86,8 +86,21 @@ def test_show_and_stat_find_what_an_owner_has(shop: Shop) -> None:
     assert done.stdout.splitlines()[-1] == "  user        Where to?"
     done = run("stat", "trip", *shop.place, "ada", env=shop.env)
     assert shop.store.conversation("trip", owner="ada").key in done.stdout
-    for place in (shop.place[:-1], (*shop.place, "eve")):
-        assert run("show", "trip", *place, env=shop.env).returncode == 1
+
+
+@pytest.mark.parametrize("command", ["show", "stat"])
+def test_show_and_stat_hint_at_the_owner(shop: Shop, command: str) -> None:
+    key = shop.store.conversation("trip").key
+    done = run(command, "trip", *shop.place[:-1], env=shop.env)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"turnstore: no conversation 'trip' in the store 'shop', at {key}; "
+        "if it has an owner, name that with --owner\n"
+    )
+    done = run(command, "trip", *shop.place, "eve's", env=shop.env)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "'trip' of the owner \"eve's\" in the store 'shop'" in done.stderr
+    assert """turnstore list --owner 'eve'"'"'s' prints""" in done.stderr
 
 
 def test_list_has_the_newest_first_and_pages(shop: Shop) -> None:
@@ -96,7 +109,7 @@ def test_list_has_the_newest_first_and_pages(shop: Shop) -> None:
     first, second = done.stdout.splitlines()
     info = shop.store.conversations("ada")[0]
     assert first == f"{info.last_activity:%Y-%m-%d %H:%M:%S} UTC      2 turns  trip  A trip\\u202e"
-    assert second.endswith("      1 turns  work\\n\\x1b[31m")
+    assert second.endswith(" UTC       1 turn  work\\n\\x1b[31m")
 
     page = shop.run("list", "ada", "--limit", "1").stdout.splitlines()
     assert page[0] == first
@@ -107,6 +120,22 @@ def test_list_has_the_newest_first_and_pages(shop: Shop) -> None:
     assert done.stderr == (
         "turnstore: no conversations before 1 of the owner 'ada' in the store 'shop'\n"
     )
+
+
+def test_list_says_what_there_is_besides_conversations(shop: Shop) -> None:
+    for chat in ("trip", "work\n\x1b[31m"):
+        shop.store.conversation(chat, owner="ada").clear()
+    said = (
+        "no conversations, but 1 fact of the owner 'ada' in the store 'shop'; "
+        "turnstore erase --dry-run counts all that there is\n"
+    )
+    done = shop.run("list", "ada", before=NO_NUMPY)
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    done = shop.run("list", "ada", "--json")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"turnstore: {said}")
+    done = shop.run("list", "eve")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "turnstore: no conversations of the owner 'eve' in the store 'shop'\n"
 
 
 def test_list_gives_json(shop: Shop) -> None:
@@ -123,7 +152,7 @@ def test_list_gives_json(shop: Shop) -> None:
 
 @on_each_engine
 def test_erase_prints_its_receipt_and_leaves_nothing(shop: Shop, home: EmbeddedServer) -> None:
-    said = "2 conversations with 3 turns, and 1 facts of the owner 'ada' in the store 'shop'"
+    said = "2 conversations with 3 turns, and 1 fact of the owner 'ada' in the store 'shop'"
     done = shop.run("erase", "ada", "--dry-run")
     assert (done.returncode, done.stdout) == (0, f"{said} would be erased\n")
     assert len(shop.store.conversations("ada")) == 2
@@ -217,7 +246,7 @@ turnstore.Store.erase = erase
 """
     done = shop.run("erase", "ada", "--yes", before=before)
     assert done.returncode == 1
-    assert "1 conversations with 1 turns" in done.stderr
+    assert "1 conversation with 1 turn, and 0 facts of" in done.stderr
     assert "erase again" in done.stderr
     assert done.stdout.startswith("conversations 2\n")
 
@@ -227,7 +256,7 @@ turnstore.Store.erase = erase
     "owner, more, complaint",
     [
         ("", (), "is empty"),
-        ("ada", ("--url", "redis://127.0.0.1:1"), "no answer from the server"),
+        ("ada", ("--url", "redis://127.0.0.1:1"), "the connection was refused"),
         ("ada", ("--prefix", "{"), "without blanks and braces"),
     ],
     ids=["owner", "server", "prefix"],
@@ -239,6 +268,13 @@ def test_what_is_wrong_is_said(
     assert (done.returncode, done.stdout) == (1, "")
     assert complaint in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_dry_run_erases_nothing_that_could_be_verified(shop: Shop) -> None:
+    done = shop.run("erase", "ada", "--dry-run", "--verify")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--verify: not allowed with argument --dry-run" in done.stderr
+    assert len(shop.store.conversations("ada")) == 2
 
 
 def test_an_owner_is_always_named(shop: Shop) -> None:

@@ -51,7 +51,7 @@ def test_it_counts_first_and_removes_then(facts: Facts, env: dict[str, str], pre
     assert done.stdout.splitlines() == ["12 facts of 2 owners", "6 would go: most"]
     assert len(facts.list("ada")) == 6
     done = run("retain", *place, "--most", "3", "--owner", "ada", env=env)
-    assert done.stdout.splitlines() == ["6 facts of 1 owners", "3 removed: most"]
+    assert done.stdout.splitlines() == ["6 facts of 1 owner", "3 removed: most"]
     assert (len(facts.list("ada")), len(facts.list("bob"))) == (3, 6)
     done = run("retain", *place, "--older-than", "1h", "--unused-for", "2w", env=env)
     assert done.stdout.splitlines() == ["9 facts of 2 owners", "none removed"]

@@ -88,6 +88,7 @@ def test_stat_prints_the_measures(chat: Conversation, env: dict[str, str], prefi
     facts = {line[:12].strip(): line[12:] for line in done.stdout.splitlines()}
     assert facts["key"] == chat.key
     assert (facts["turns"], facts["messages"]) == ("2", "3")
+    assert facts["tokens"] == "not counted"
     assert facts["lives for"].startswith("23 h 59 min")
     assert facts["revision"] == chat.stat().revision
 
@@ -99,6 +100,18 @@ def test_a_conversation_that_is_not_there_is_said_to_be_missing(
     done = run(command, "nobody", "--store", "shop", env=env)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("turnstore: no ")
+
+
+def test_stat_prints_tokens_that_were_counted(
+    embedded: EmbeddedServer, env: dict[str, str], prefix: str
+) -> None:
+    with Store.from_url(
+        embedded.url, name="shop", prefix=prefix, count_tokens=lambda _message: 600
+    ) as store:
+        store.conversation("conv-1").append(["Hello.", "Again."])
+        done = run("stat", "conv-1", "--store", "shop", "--prefix", prefix, env=env)
+        store.conversation("conv-1").clear()
+    assert "\ntokens      1,200\n" in done.stdout
 
 
 def test_a_secret_comes_from_a_file(
@@ -118,7 +131,7 @@ def test_a_secret_comes_from_a_file(
 @pytest.mark.parametrize(
     "arguments, complaint",
     [
-        (("--url", "redis://127.0.0.1:1"), "no answer from the server"),
+        (("--url", "redis://127.0.0.1:1"), "the connection was refused"),
         (("--url", "redis://127.0.0.1:1", "--cluster"), "no node of the cluster answered"),
         (("--url", "http://x"), "Redis URL must specify"),
         (("--prefix", "{"), "without blanks and braces"),

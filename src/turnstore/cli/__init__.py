@@ -67,7 +67,8 @@ def parser() -> argparse.ArgumentParser:
     """Make the parser of the command line."""
     top = argparse.ArgumentParser(
         prog="turnstore",
-        description="Conversation memory for LLM clients, kept turn by turn in Redis.",
+        description="Look after the conversations and facts that turnstore keeps in Redis. "
+        "turnstore COMMAND --help says more of a command.",
         epilog="Exit status: 0 all went well, 1 it did not, 2 wrong arguments, 130 Ctrl-C.",
     )
     version = importlib.metadata.version("turnstore")
@@ -76,9 +77,10 @@ def parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser(
         "demo",
-        help="see an LLM client remember",
-        description="Two processes hold one conversation through the openai package. It uses the "
-        "server at REDIS_URL, or starts one of its own; what it made is removed at the end.",
+        help="see an LLM client remember, without a key or a network",
+        description="Two processes hold one conversation through the openai package, with a small "
+        "local server in place of a model. It uses the Redis at the environment's REDIS_URL, or "
+        "starts one of its own; what it made is removed at the end. It needs the extra demo.",
     )
     demo.add_argument("--cluster", action="store_true", help="REDIS_URL is a node of a Cluster")
 
@@ -88,29 +90,38 @@ def parser() -> argparse.ArgumentParser:
         description="Print the newest turns of a conversation, oldest first. Nothing is changed.",
     )
     _place(show)
-    show.add_argument("--turns", type=int, default=50, metavar="N", help="how many; default 50")
-    show.add_argument("--before", type=int, metavar="NUMBER", help="only turns before this one")
+    show.add_argument(
+        "--turns", type=int, default=50, metavar="N", help="at most so many; default 50"
+    )
+    show.add_argument(
+        "--before", type=int, metavar="NUMBER", help="only turns older than the one of this number"
+    )
     show.add_argument("--json", action="store_true", help="one JSON object a line for each turn")
 
     stat = commands.add_parser(
         "stat",
-        help="print the measures of a conversation",
-        description="Print what a conversation holds, weighs, and how long it lives. "
-        "Nothing is changed.",
+        help="print how many turns a conversation has, its size and its time to live",
+        description="Print what a conversation holds, how much memory it takes in Redis, and how "
+        "long it lives if nothing is added. Nothing is changed.",
     )
     _place(stat)
 
     listing = commands.add_parser(
         "list",
         help="print the conversations of an owner",
-        description="Print the conversations of an owner, those that were written to last "
-        "first: when that was, how many turns they hold, their ids and titles. "
-        "Nothing is changed.",
+        description="Print the conversations of an owner, such as a user of your application, "
+        "those that were written to last first: when that was, how many turns they hold, their "
+        "ids and titles. Conversations without an owner are in no list. Nothing is changed.",
     )
     _owner(listing)
-    listing.add_argument("--limit", type=int, default=50, metavar="N", help="how many; default 50")
     listing.add_argument(
-        "--before", type=int, metavar="CURSOR", help="the page after the one that ended with this"
+        "--limit", type=int, default=50, metavar="N", help="at most so many; default 50"
+    )
+    listing.add_argument(
+        "--before",
+        type=int,
+        metavar="CURSOR",
+        help="older ones: the number in the last line of the list before",
     )
     listing.add_argument(
         "--json", action="store_true", help="one JSON object a line for each conversation"
@@ -120,36 +131,51 @@ def parser() -> argparse.ArgumentParser:
         "erase",
         help="delete everything of an owner, for good",
         description="Delete everything of an owner, for good: conversations, titles, facts and "
-        "all else. It says what there is and asks first. What began before does not come back. "
-        "Exit status 1 where something is left, or was written meanwhile.",
+        "all else. It says what there is and asks first. A model's answer that is on its way "
+        "then is not saved. Exit status 1 where something is left, or was written meanwhile.",
     )
     _owner(erase)
     erase.add_argument("--yes", action="store_true", help="do not ask")
-    erase.add_argument("--dry-run", action="store_true", help="only count what there is")
-    erase.add_argument(
+    how = erase.add_mutually_exclusive_group()
+    how.add_argument("--dry-run", action="store_true", help="only count what there is")
+    how.add_argument(
         "--verify",
         action="store_true",
-        help="look at every key of the server too, and show that nothing is left",
+        help="afterwards look at every key of the server, and show that nothing is left",
     )
-    erase.add_argument("--json", action="store_true", help="the receipt as one JSON object")
+    erase.add_argument(
+        "--json", action="store_true", help="the receipt, or the count, as one JSON object"
+    )
 
     retain = commands.add_parser(
         "retain",
         help="remove facts that are not to be kept",
-        description="Remove long-term facts of all owners, or of one, by the rules that are "
-        "given; pinned facts stay. A time is a number of days, or one with h, d or w behind it. "
-        "To be run now and then, as from cron. It needs the extra facts.",
-    )
-    retain.add_argument("--closed-for", metavar="TIME", help="what has ended so long ago goes")
-    retain.add_argument("--older-than", metavar="TIME", help="what was stored so long ago goes")
-    retain.add_argument(
-        "--unused-for", metavar="TIME", help="what was not stored, heard or found for so long goes"
+        description="Remove long-term facts of all owners, or of one. A fact goes where one of "
+        "the rules given says so; a pinned fact stays. TIME is a number of hours, days or weeks, "
+        "as in 12h, 90d or 4w; without a letter it is days. To be run now and then, as from "
+        "cron. It needs the extra facts.",
     )
     retain.add_argument(
-        "--fresh", type=float, metavar="SHARE", help="what is less fresh goes; from 0 to 1"
+        "--closed-for", metavar="TIME", help="remove facts that are not true any more for so long"
     )
-    retain.add_argument("--most", type=int, metavar="N", help="facts kept of each owner")
-    retain.add_argument("--owner", metavar="ID", help="the id of one owner; default all")
+    retain.add_argument(
+        "--older-than", metavar="TIME", help="remove facts that were stored so long ago"
+    )
+    retain.add_argument(
+        "--unused-for",
+        metavar="TIME",
+        help="remove facts that were neither stored, heard again nor found for so long",
+    )
+    retain.add_argument(
+        "--fresh",
+        type=float,
+        metavar="SHARE",
+        help="remove facts that are less fresh: 1 is a new one, and 30 days without use halve it",
+    )
+    retain.add_argument(
+        "--most", type=int, metavar="N", help="of each owner keep only the N freshest"
+    )
+    retain.add_argument("--owner", metavar="ID", help="the facts of one owner; default all")
     retain.add_argument("--dry-run", action="store_true", help="only count what would go")
     _store(retain)
     return top
@@ -157,7 +183,9 @@ def parser() -> argparse.ArgumentParser:
 
 def _place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="the id of the conversation")
-    parser.add_argument("--owner", metavar="ID", help="the id of its owner, where it has one")
+    parser.add_argument(
+        "--owner", metavar="ID", help="the id of its owner; needed where it has one"
+    )
     _store(parser)
 
 
@@ -167,12 +195,23 @@ def _owner(parser: argparse.ArgumentParser) -> None:
 
 
 def _store(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", required=True, metavar="NAME", help="the store's name")
     parser.add_argument(
-        "--url", metavar="URL", help="the server; default REDIS_URL, else redis://localhost:6379"
+        "--store", required=True, metavar="NAME", help="the store's name, as in Store(name=NAME)"
     )
-    parser.add_argument("--prefix", default="turnstore", help="the store's prefix")
     parser.add_argument(
-        "--secret-file", type=Path, metavar="FILE", help="the store's secret: the bytes of a file"
+        "--url",
+        metavar="URL",
+        help="the server; default what REDIS_URL says, else redis://localhost:6379",
     )
-    parser.add_argument("--cluster", action="store_true", help="the server is part of a Cluster")
+    parser.add_argument(
+        "--prefix", default="turnstore", help="the store's prefix; default turnstore"
+    )
+    parser.add_argument(
+        "--secret-file",
+        type=Path,
+        metavar="FILE",
+        help="a file whose bytes are the store's secret, if it has one",
+    )
+    parser.add_argument(
+        "--cluster", action="store_true", help="the server is a node of a Redis Cluster"
+    )

@@ -14,7 +14,7 @@ from ..results import ConversationInfo, Erasure
 from ..store import Store
 from ._opening import opened
 from ._show import time
-from ._terminal import Terminal, harmless
+from ._terminal import Terminal, counted, harmless
 
 __all__ = ["run"]
 
@@ -33,23 +33,38 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
 def _list(store: Store, options: argparse.Namespace, terminal: Terminal) -> int:
     page = store.conversations(options.owner, options.limit, before=options.before)
     if not page:
-        older = "" if options.before is None else f" before {options.before}"
-        terminal.fail(f"no conversations{older} {_whose(options)}")
-        return 1
+        return _nothing_listed(store, options, terminal)
     for info in page:
         if options.json:
             terminal.line(json.dumps(_as_json(info)))
             continue
-        turns = "?" if info.turns is None else f"{info.turns:,}"
+        turns = "? turns" if info.turns is None else counted(info.turns, "turn")
         title = "" if info.title is None else f"  {_one_line(info.title)}"
         terminal.line(
             terminal.styled(time(info.last_activity), "faint")
-            + f"  {turns:>5} turns  "
+            + f"  {turns:>11}  "
             + terminal.styled(_one_line(info.id), "bold")
             + title
         )
     if page.cursor is not None and not options.json:
         terminal.line(terminal.styled(f"older conversations: --before {page.cursor}", "faint"))
+    return 0
+
+
+def _nothing_listed(store: Store, options: argparse.Namespace, terminal: Terminal) -> int:
+    """Say that there are no conversations, and what there is besides."""
+    if options.before is not None:
+        terminal.fail(f"no conversations before {options.before} {_whose(options)}")
+        return 1
+    facts = _count(store, options.owner).facts
+    if not facts:
+        terminal.fail(f"no conversations {_whose(options)}")
+        return 1
+    say = terminal.fail if options.json else terminal.line
+    say(
+        f"no conversations, but {counted(facts, 'fact')} {_whose(options)}; "
+        "turnstore erase --dry-run counts all that there is"
+    )
     return 0
 
 
@@ -110,10 +125,8 @@ class _There(NamedTuple):
     facts: int
 
     def __str__(self) -> str:
-        return (
-            f"{self.conversations:,} conversations with {self.turns:,} turns, "
-            f"and {self.facts:,} facts"
-        )
+        spoken = f"{counted(self.conversations, 'conversation')} with {counted(self.turns, 'turn')}"
+        return f"{spoken}, and {counted(self.facts, 'fact')}"
 
 
 def _count(store: Store, owner: str) -> _There:

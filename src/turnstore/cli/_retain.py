@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from ._opening import opened
-from ._terminal import Terminal
+from ._terminal import Terminal, counted
 
 __all__ = ["retain", "time_of"]
 
@@ -44,7 +44,7 @@ def retain(options: argparse.Namespace, terminal: Terminal) -> int:
         ground = Ground(home_in(store))
         done = run_in(store)(tidied(ground, options.owner, rule, dry_run=options.dry_run))
     verb = "would go" if done.dry_run else "removed"
-    terminal.line(f"{done.facts:,} facts of {done.owners:,} owners")
+    terminal.line(f"{counted(done.facts, 'fact')} of {counted(done.owners, 'owner')}")
     for reason, count in sorted(done.removed.items()):
         terminal.line(f"{count:,} {verb}: {reason}")
     if not done.removed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from datetime import datetime, timedelta
+from shlex import quote
 from typing import Any
 
 from ..conversation import Conversation
@@ -22,16 +23,16 @@ def run(options: argparse.Namespace, terminal: Terminal) -> int:
     """Connect, and show what was asked for."""
     with opened(options) as store:
         chat = store.conversation(options.id, owner=options.owner)
-        return (
-            _stat(chat, terminal) if options.command == "stat" else _show(chat, options, terminal)
-        )
+        show = _stat if options.command == "stat" else _show
+        return show(chat, options, terminal)
 
 
 def _show(chat: Conversation, options: argparse.Namespace, terminal: Terminal) -> int:
     page = chat.turns(options.turns, before=options.before)
     if not page:
-        older = "" if options.before is None else f" before turn {options.before}"
-        terminal.fail(f"no turns{older} at {chat.key}")
+        if options.before is None:
+            return _missing(chat, options, terminal)
+        terminal.fail(f"no turns before turn {options.before} at {chat.key}")
         return 1
     if options.json:
         for turn in page:
@@ -43,16 +44,15 @@ def _show(chat: Conversation, options: argparse.Namespace, terminal: Terminal) -
     return 0
 
 
-def _stat(chat: Conversation, terminal: Terminal) -> int:
+def _stat(chat: Conversation, options: argparse.Namespace, terminal: Terminal) -> int:
     stat = chat.stat()
     if not stat.turns:
-        terminal.fail(f"no conversation at {chat.key}")
-        return 1
+        return _missing(chat, options, terminal)
     facts = {
         "key": chat.key,
         "turns": f"{stat.turns:,}",
         "messages": f"{stat.messages:,}",
-        "tokens": f"{stat.tokens:,}",
+        "tokens": f"{stat.tokens:,}" if stat.tokens else "not counted",
         "memory": "not told by the server" if stat.bytes is None else f"{stat.bytes:,} bytes",
         "lives for": time_left(stat.ttl),
         "first turn": time(stat.first_time),
@@ -62,6 +62,17 @@ def _stat(chat: Conversation, terminal: Terminal) -> int:
     for name, value in facts.items():
         terminal.line(terminal.styled(name.ljust(_LABEL), "cyan") + " " + value)
     return 0
+
+
+def _missing(chat: Conversation, options: argparse.Namespace, terminal: Terminal) -> int:
+    """Say that there is no such conversation, and where it may be."""
+    whose, hint = "", "if it has an owner, name that with --owner"
+    if options.owner is not None:
+        whose = f" of the owner {options.owner!r}"
+        hint = f"turnstore list --owner {quote(options.owner)} prints those that there are"
+    where = f"in the store {options.store!r}, at {chat.key}"
+    terminal.fail(f"no conversation {options.id!r}{whose} {where}; {hint}")
+    return 1
 
 
 def transcript(turns: list[Turn], terminal: Terminal, indent: int = 0) -> None:

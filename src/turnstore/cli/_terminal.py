@@ -15,7 +15,7 @@ import sys
 import textwrap
 from collections.abc import Iterable
 
-__all__ = ["Terminal", "harmless"]
+__all__ = ["Terminal", "counted", "harmless"]
 
 _WIDEST = 88
 _NARROWEST = 24
@@ -31,6 +31,11 @@ _STYLES = {"bold": "1", "faint": "2", "red": "31", "green": "32", "cyan": "36"}
 def harmless(text: str) -> str:
     """Spell out the control characters in a text, so that a terminal does not obey them."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def counted(count: int, noun: str) -> str:
+    """Write how many of something there are, as in "1 turn" and "1,200 turns"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 class Terminal:
