@@ -63,7 +63,7 @@ def check_turn_id(turn_id: str) -> str:
     if not _TURN_ID.fullmatch(turn_id):
         msg = (
             f"turn_id {turn_id[:80]!r}: use 1 to 64 visible ASCII characters, no blanks, "
-            "quotes or backslashes"
+            "double quotes or backslashes"
         )
         raise ValueError(msg)
     return turn_id

@@ -16,6 +16,9 @@ from .window import Window
 
 __all__ = ["TurnOptions"]
 
+# A turn id has 64 characters, and later calls of a client have up to `.9999` behind the first one.
+_FIRST_ID = 59
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOptions:
@@ -44,9 +47,7 @@ class TurnOptions:
                 msg = f"{name} is one of {choices}, not {getattr(self, name)!r}"
                 raise ValueError(msg)
         if self.turn_id is not None:
-            # Checked with the longest end that it will ever be given.
-            check_turn_id(f"{self.turn_id}.9999")
-            self._first.append(check_turn_id(self.turn_id))
+            self._first.append(_check_first_id(self.turn_id))
         if self.on_conflict == "serialize":
             object.__setattr__(self, "lease", self.lease or Lease())
         elif self.lease is not None:
@@ -85,6 +86,18 @@ class TurnOptions:
             msg = f"context is a Context, not {type(context).__name__}"
             raise TypeError(msg)
         return cls(context=context, **options)
+
+
+def _check_first_id(turn_id: str) -> str:
+    """Give back a turn id that leaves room for the end that later ones have."""
+    if isinstance(turn_id, str) and len(turn_id) > _FIRST_ID:
+        msg = (
+            f"turn_id {turn_id[:80]!r} has {len(turn_id)} characters: use 1 to {_FIRST_ID} visible "
+            "ASCII characters, no blanks, double quotes or backslashes; later calls have .2, .3, … "
+            "behind it"
+        )
+        raise ValueError(msg)
+    return check_turn_id(turn_id)
 
 
 @lru_cache(maxsize=64)

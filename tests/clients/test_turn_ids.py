@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,10 +41,22 @@ def test_a_job_that_runs_again_stores_nothing_twice(
     assert [turn.id for turn in store.conversation("ada").turns()] == ["job-7", "job-7.2"]
 
 
-@pytest.mark.parametrize("turn_id", ["", "a b", "x" * 60])
+@pytest.mark.parametrize("turn_id", ["", "a b", 'a"b', "a\\b", "é"])
 def test_what_is_no_id_of_a_job(make_store: Callable[..., Store], turn_id: str) -> None:
-    with OpenAI(api_key="-") as base, pytest.raises(ValueError, match="turn_id"):
+    why = rf"turn_id {re.escape(repr(turn_id))}: .* no blanks, double quotes or backslashes"
+    with OpenAI(api_key="-") as base, pytest.raises(ValueError, match=why):
         make_store().conversation("ada").wrap(base, turn_id=turn_id)
+
+
+def test_an_id_of_a_job_leaves_room_for_a_number(make_store: Callable[..., Store]) -> None:
+    chat = make_store().conversation("ada")
+    with OpenAI(api_key="-") as base:
+        assert chat.wrap(base, turn_id="it's" + "x" * 55)
+        for length in (60, 64, 65):
+            with pytest.raises(ValueError, match=r"use 1 to 59 visible") as caught:
+                chat.wrap(base, turn_id="x" * length)
+            assert f"turn_id {'x' * length!r} has {length} characters" in str(caught.value)
+            assert "9999" not in str(caught.value)
 
 
 @pytest.mark.one_setup

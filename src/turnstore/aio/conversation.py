@@ -61,10 +61,10 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
             messages: Text for one user message, a dict, a message object of an SDK
                 (anything with pydantic's `model_dump`), or several of these. Dicts are
                 stored as they are, unknown fields included.
-            turn_id: The idempotency key, 1 to 64 visible ASCII characters; random by
-                default. If it is among the ids of the newest 32 turns, nothing is written
-                and the answer says `duplicate`: so that a retry, be it redis-py's or the
-                caller's, stores a turn once.
+            turn_id: The idempotency key: 1 to 64 visible ASCII characters, no blanks, double
+                quotes or backslashes; random by default. If it is among the ids of the newest
+                32 turns, nothing is written and the answer says `duplicate`: so that a retry,
+                be it redis-py's or the caller's, stores a turn once.
             expected_revision: Append only if the conversation has this revision.
             continues: Join the messages to the newest turn, so that trims and windows
                 keep them together.
@@ -322,7 +322,7 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
                 reach the model and are not stored.
             window: How much history to send; by default at most 100 messages.
             context: What else to send: a window with a summary, sources, topics.
-            turn_id: The idempotency key of the save; random by default.
+            turn_id: The idempotency key of the save, as for `append`; random by default.
             format: Whose JSON the messages are.
             meta: What else to keep with the turn: JSON.
             on_conflict: Where another turn was saved meanwhile: "append" saves this one
@@ -401,8 +401,9 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
                 It stays as it is; the wrapped one shares its connections.
             window: As for `turn`.
             context: As for `turn`.
-            turn_id: The idempotency key of the first call, at most 59 characters, for a job
-                that may be repeated; further calls have `.2`, `.3`, … behind it.
+            turn_id: The idempotency key of the first call, for a job that may be repeated: as
+                for `append`, but at most 59 characters, since further calls have `.2`, `.3`, …
+                behind it.
             on_conflict: As for `turn`. A lease is given back after tool calls, and taken
                 again by the call with their results.
             lease: As for `turn`.
