@@ -33,14 +33,23 @@ def given(body: Mapping[str, Any]) -> list[Any]:
     Raises:
         ValueError: An option of the request does not go with a memory.
     """
+    refuse(body)
+    messages = body.get("messages")
+    return [_bare(message) for message in messages] if is_list(messages) else []
+
+
+def refuse(body: Mapping[str, Any]) -> None:
+    """Refuse the options that do not go with a memory.
+
+    Raises:
+        ValueError: There is one.
+    """
     for option, does in _REFUSED.items():
         if body.get(option):
             raise ValueError(
                 f"{option} {does}, and this client's history comes from turnstore; leave {option} "
                 f"out, or use the client that was wrapped. Nothing was sent"
             )
-    messages = body.get("messages")
-    return [_bare(message) for message in messages] if is_list(messages) else []
 
 
 def sending(body: Mapping[str, Any], messages: list[Json]) -> Json:

@@ -44,12 +44,10 @@ def given(body: Mapping[str, Any]) -> list[Json]:
     """
     if not is_list(body.get("contents")):
         raise TypeError("turnstore reads the contents of a request only where they are a list")
-    refused = dict(_REFUSED)
+    refuse(body)
     if is_continued(body):
-        refused["continuationToken"] = "goes on with a reply that is no part of this conversation"
-    for option, does in refused.items():
-        if _option(body, option):
-            raise ValueError(_conflict(option, does))
+        does = "goes on with a reply that is no part of this conversation"
+        raise ValueError(_conflict("continuationToken", does))
     settings = as_dict(_option(body, "generationConfig"))
     if _option(settings, "candidateCount") not in (None, 1):
         does = "asks for several replies, and a conversation goes on from one"
@@ -66,6 +64,17 @@ def given(body: Mapping[str, Any]) -> list[Json]:
         else:
             contents.append(content)
     return contents
+
+
+def refuse(body: Mapping[str, Any]) -> None:
+    """Refuse the options with which the provider has a history, too.
+
+    Raises:
+        ValueError: There is one.
+    """
+    for option, does in _REFUSED.items():
+        if _option(body, option):
+            raise ValueError(_conflict(option, does))
 
 
 def is_continued(body: Mapping[str, Any]) -> bool:

@@ -57,9 +57,8 @@ class Call(_calling.Call):
         body = {**arguments, **self._extra}
         self._is_chat = endpoint.format == "openai.chat"
         if self._is_chat:  # LiteLLM hands options of Anthropic's and of Google's on
-            _anthropic_messages.given({**body, "messages": []})
-            cached = {name: body[name] for name in _CACHED if body.get(name)}
-            _google_contents.given({**cached, "contents": []})
+            _anthropic_messages.refuse(body)
+            _google_contents.refuse({name: body[name] for name in _CACHED if name in body})
         self._chunks = ChunkFolding() if self._is_chat else EventFolding()
         super().__init__(
             endpoint.given(body),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
-from litellm import CustomStreamWrapper
+from litellm import CustomStreamWrapper, ModelResponseStream
 from litellm.responses.streaming_iterator import (  # pyright: ignore[reportMissingTypeStubs]  # typed
     BaseResponsesAPIStreamingIterator,
 )
@@ -28,6 +28,9 @@ _PASSES_ON: Final = (
     AsyncGeneratorType,
 )
 
+# Fields of a chunk that are the same in each of a stream.
+_HEAD: Final = frozenset({"id", "created", "model", "object", "system_fingerprint", "choices"})
+
 # Fields of a delta whose elements come whole: nothing in them goes on with what came before.
 _WHOLE: Final = ("reasoning_items", "annotations", "images")
 
@@ -41,11 +44,17 @@ class ChunkFolding:
         self._fields: Json = {}
         self._whole: dict[str, list[Any]] = {}
         self._word = ""
+        self._begun = False
 
     def take(self, chunk: Any, stream: object) -> None:
         """Take the next chunk, as an object; `stream` is where it came from."""
         if chunk is not None:  # the Router says that where a fallback has nothing to say
-            self.add(chunk.model_dump(exclude_unset=True, warnings=False))
+            text = _text_alone(chunk) if self._begun else None
+            if text is None:
+                self.add(chunk.model_dump(exclude_unset=True, warnings=False))
+            else:  # as most are: nothing in it but the text goes on
+                self._folding.add({"choices": [{"index": 0, "delta": {"content": text}}]})
+            self._begun = True
         if self._folding.complete and not self._word:
             self._word = finish_reason(stream) or ""
 
@@ -140,6 +149,27 @@ class EventFolding:
     def reply(self) -> Json:
         """The whole response."""
         return self._folding.reply()
+
+
+def _text_alone(chunk: Any) -> str | None:
+    """Give the text of a chunk that says nothing else; None for any other.
+
+    To look into it takes a small part of what its JSON takes.
+    """
+    if type(chunk) is not ModelResponseStream or not _said(chunk).keys() <= _HEAD:
+        return None
+    choice = _said(chunk.choices[0]) if len(chunk.choices) == 1 else {}
+    if choice.keys() != {"index", "delta"} or choice["index"] != 0:
+        return None
+    delta = _said(choice["delta"])
+    text = delta.get("content")
+    return text if len(delta) == 1 and isinstance(text, str) else None
+
+
+def _said(model: Any) -> Json:
+    """The fields of an object that are not null."""
+    fields = {**vars(model), **(model.model_extra or {})}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def finish_reason(stream: object) -> str | None:
