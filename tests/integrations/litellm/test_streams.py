@@ -298,6 +298,40 @@ def test_a_chunk_of_an_odd_shape_breaks_nothing(chunk: Any) -> None:
     assert folding.reply()["choices"][0]["message"]["content"] == "Hi"
 
 
+PIECES: list[dict[str, Any]] = [  # what stands between two that are text alone
+    {},
+    {"delta": {"content": "Hi", "role": "assistant"}},
+    {"delta": {"content": "Hi", "reasoning_content": "hm"}},
+    {"delta": {"content": "Hi", "tool_calls": [{"id": "c", "function": {"name": "f"}}]}},
+    {"delta": {"content": "Hi", "zz": {"odd": [1.0]}}},
+    {"delta": {"content": [{"type": "text", "text": "Hi"}]}},
+    {"delta": {"content": ""}},
+    {"delta": {"content": None}},
+    {"delta": {"content": "Hi"}, "index": 1},
+    {"delta": {"content": "Hi"}, "logprobs": {"content": [], "refusal": None}},
+    {"delta": {"content": "Hi"}, "finish_reason": "stop"},
+    {"delta": {"content": "Hi"}, "zz": 1},
+    {"delta": {"content": "Hi"}, "of": {"usage": {"prompt_tokens": 1}, "citations": ["x"]}},
+]
+
+
+@pytest.mark.parametrize("odd", PIECES, ids=str)
+def test_a_chunk_of_text_alone_is_folded_as_any_other(odd: dict[str, Any]) -> None:
+    def chunk(delta: dict[str, Any], of: Any = None, **more: Any) -> litellm.ModelResponseStream:
+        return litellm.ModelResponseStream(
+            id="c", created=1, model="m", choices=[{"delta": delta, **more}], **(of or {})
+        )
+
+    chunks = [chunk({"content": "a ", "role": "assistant"}), chunk({"content": "b "})]
+    chunks += [chunk(**odd)] if odd else []
+    chunks += [chunk({"content": "c"}), chunk({}, finish_reason="stop")]
+    seen, read = ChunkFolding(), ChunkFolding()
+    for one in chunks:
+        seen.take(one, None)
+        read.add(one.model_dump(exclude_unset=True, warnings=False))
+    assert seen.reply() == read.reply()
+
+
 def test_thoughts_without_positions_end_with_their_signatures() -> None:
     folding = ChunkFolding()
     pieces = [
