@@ -4,16 +4,22 @@ clear: delete a conversation, readable or not.
 KEYS
   1  turns          list   the head, then one element per turn or piece of one, oldest first
   2  summary        text   of the oldest turns
-  3  generation     text?  what was begun and erased of the owner
-  4  conversations  zset?  the owner's conversations by the time of their last write
-  5  lives          zset?  the same by the end of their lives
-  6  names          hash?  their ids and titles
-  7  cleared        zset?  the owner's conversations that were cleared of late
+  3  lease          text   who folds now; expires by itself
+  4  queue          text   who has the lease of the conversation, and who waits for it
+  5  generation     text?  what was begun and erased of the owner
+  6  conversations  zset?  the owner's conversations by the time of their last write
+  7  lives          zset?  the same by the end of their lives
+  8  names          hash?  their ids and titles
+  9  cleared        zset?  the owner's conversations that were cleared of late
 
 ARGV
   1  member  text?  a digest  the conversation in its owner's lists
 
-RETURNS int  turns deleted; 0 where there was no conversation
+RETURNS {turns, messages, summaries, keys}  what was deleted
+  turns      int  0 where there was no conversation
+  messages   int  0 also where they could not be counted
+  summaries  int  0 or 1
+  keys       int  of Redis
 
 ERRORS
   WRONGTYPE  the key is not a list; nothing was deleted
@@ -26,11 +32,13 @@ ERRORS
 --# include clearing
 local turns = KEYS[1]
 local summary = KEYS[2]
-local generation = KEYS[3]
-local conversations = KEYS[4]
-local lives = KEYS[5]
-local names = KEYS[6]
-local cleared = KEYS[7]
+local lease = KEYS[3]
+local queue = KEYS[4]
+local generation = KEYS[5]
+local conversations = KEYS[6]
+local lives = KEYS[7]
+local names = KEYS[8]
+local cleared = KEYS[9]
 local member = ARGV[1]
 
 local elements = redis.call("LLEN", turns)
@@ -43,12 +51,15 @@ if generation then
   end
 end
 local head = elements > 0 and read_head(turns)
-if elements > 0 then
-  redis.call("DEL", turns, summary)
-end
+local summaries = redis.call("DEL", summary)
+local keys = redis.call("DEL", turns) + summaries
 if owner then
+  -- Who waits in the queue is refused from now on. Without an owner the queue stays: a save that
+  -- comes late has to find out whether another turn was granted the lease after it.
+  keys = keys + redis.call("DEL", lease, queue)
   -- At last: a listed conversation that does not exist is harmless, the reverse is not.
   note_cleared(generation, owner, conversations, lives, names, cleared, member)
 end
 -- A damaged head must not keep a conversation from being deleted: every element counts.
-return head and math.max(turns_held(head), 1) or elements
+local held = head and math.max(turns_held(head), 1) or elements
+return { held, head and messages_held(head) or 0, summaries, keys }

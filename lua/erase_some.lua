@@ -6,16 +6,17 @@ KEYS
   2  conversations  zset  the owner's conversations by the time of their last write
   3  lives          zset  the same by the end of their lives
   4  names          hash  their ids and titles
-  5  part           text* the keys of the first conversation, its turns first, then the next
+  5  part           text* the keys of the first conversation, turns and summary first, then the next
 
 ARGV
   1  number  int    as from erase_begin  which erasure it is
   2  member  text*  the digests of the conversations; as many keys for each
 
-RETURNS {state, member, ...}
-  state   int   1 deleted; or nothing was: 0 the last step was too long ago, so that others may
-                have written; 2 a later erasure has deleted all and ended, so that others may
-  member  text  the digests of the next conversations; none where none is left
+RETURNS {state, summaries, member, ...}
+  state      int   1 deleted; or nothing was: 0 the last step was too long ago, so that others may
+                   have written; 2 a later erasure has deleted all and ended, so that others may
+  summaries  int   how many of the keys that were deleted were summaries
+  member     text  the digests of the next conversations; none where none is left
 
 ERRORS
   FORMAT  a key was written by a later version; nothing was deleted
@@ -40,10 +41,11 @@ if not owner then
 end
 local state = state_of(owner, number)
 if state ~= 1 then
-  return { state }
+  return { state, 0 }
 end
 local members = #ARGV - first_of_member + 1
 local each = (#KEYS - first_of_part + 1) / math.max(members, 1)
+local summaries = 0
 for place = 0, members - 1 do
   local first = first_of_part + place * each
   local member = ARGV[first_of_member + place]
@@ -56,8 +58,10 @@ for place = 0, members - 1 do
     owner.messages = owner.messages + math.max(messages, 0)
   end
   for part = first, first + each - 1 do
-    owner.keys = owner.keys + redis.call("UNLINK", KEYS[part])
+    local gone = redis.call("UNLINK", KEYS[part])
+    owner.keys = owner.keys + gone
+    summaries = summaries + (part == first + 1 and gone or 0)
   end
 end
 close(generation, owner)
-return { 1, unpack(next_members(conversations, lives)) }
+return { 1, summaries, unpack(next_members(conversations, lives)) }

@@ -24,6 +24,7 @@ from .results import EMPTY, Appended, History, Stat, Turn, TurnPage, time_of, tu
 from .window import Window
 
 __all__ = [
+    "Cleared",
     "Draft",
     "append",
     "clear",
@@ -177,10 +178,20 @@ def trim(keys: Keys, max_messages: int, max_turns: int) -> Flow[int]:
     return dropped
 
 
-def clear(keys: Keys) -> Flow[int]:
+class Cleared(NamedTuple):
+    """What was deleted of a conversation."""
+
+    turns: int
+    messages: int
+    summaries: int
+    keys: int
+
+
+def clear(keys: Keys, operation: str = "clear") -> Flow[Cleared]:
     """Delete the conversation: one call."""
-    deleted: int = yield script_call("clear", keys, {}, int)
-    return deleted
+    call = script_call("clear", keys, {}, lambda reply: Cleared(*reply), operation=operation)
+    cleared: Cleared = yield call
+    return cleared
 
 
 def expire(keys: Keys, ttl_ms: int) -> Flow[bool]:

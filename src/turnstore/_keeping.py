@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from ._holding import Runner
 from ._place import Place
+from .results import Erasure
 
 __all__ = ["Keeping"]
 
@@ -43,8 +44,7 @@ class Keeping:
 
         With an owner, a turn that began before does not bring it back: its save raises
         `ErasedError`. Long-term facts and exchanges that were drawn from it stay, and are
-        recalled: the facts until an extraction notices. `Facts.forget_conversation` removes
-        all of them at once.
+        recalled: the facts until an extraction notices. `erase` removes them too.
 
         Returns:
             False where there was none.
@@ -59,6 +59,53 @@ class Keeping:
             One round trip.
         """
         return bool(self._run(self._place.clear()))
+
+    def erase(self, *, verify: bool = False) -> Erasure:
+        """Delete the conversation and what was remembered of it, for good.
+
+        Its turns, summary, title, queue and place in the list of its owner; and where the store
+        has long-term facts, the exchanges that were kept of it, the facts that were first drawn
+        from it, what could not be drawn, and what the log says of it. What began before it does
+        not come back: the save of a turn that is under way raises `ErasedError`, with the answer;
+        an extraction or an exchange in the background is refused.
+
+        Facts that were first drawn from other conversations stay, and so does the working
+        memory: they are the owner's. Repeat it after any error.
+
+        Args:
+            verify: Look again until nothing is found, also at every key of the server and at
+                the index of the facts.
+
+        Returns:
+            What this call removed: what a command had removed whose answer was lost is not
+            counted. What is left is a note, for two days: a digest with a number.
+
+        Raises:
+            TypeError: The conversation has no owner; `clear` deletes it.
+            UnsupportedError: The owner has facts, and this process has not imported
+                `turnstore.facts`; nothing was deleted.
+            WrongTypeError: The key holds something that is not ours; nothing was deleted.
+            ErasedError: Everything of the owner is being erased just now.
+            ServerError: Redis failed, or something of it is written again and again; a part
+                may be deleted.
+
+        Atomicity:
+            What began before is refused from the first step on, in which the turns go. Facts
+            go after it, some at a time.
+
+        Cost:
+            Two round trips. Where `turnstore.facts` is imported eight, two more for each hundred
+            facts that go, and one for each 500 that the owner has. `verify` does all of it twice,
+            and scans all keys of the server, of a Cluster those of one node.
+
+        Example:
+            >>> chat = store.conversation("conv-1", owner="ada")
+            >>> chat.append("Hello").turns
+            1
+            >>> chat.erase(verify=True).turns
+            1
+        """
+        return self._run(self._place.erase(verify=verify))
 
     def title(self) -> str | None:
         """Read the title.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypedDict
 
-from . import _element, _history, _json, _keys, _owners
+from . import _element, _erasing, _history, _json, _keys, _owners
 from ._calls import Ask, Call, Flow
 from ._checks import (
     DEFAULT_WINDOW,
@@ -126,7 +126,7 @@ class Settings:
 class Home:
     """A store without its connection: names, settings, and what its reads have learnt."""
 
-    __slots__ = ("_prefix", "_secret", "_store", "counter", "density", "erasers", "settings")
+    __slots__ = ("_prefix", "_secret", "_store", "counter", "density", "settings")
 
     def __init__(self, name: str, prefix: str, secret: bytes | None, settings: Settings) -> None:
         self._prefix = _keys.check_prefix(prefix)
@@ -134,8 +134,6 @@ class Home:
         self._store = _keys.store_digest(name, self._secret)
         self.settings = settings
         self.density = Density()
-        self.erasers: list[_owners.Eraser] = []
-        """What an erasure deletes beside conversations."""
         self.counter: TokenCounter | None = None
         """What counts tokens: what the settings say, or from the first limit of tokens on,
         the default."""
@@ -164,7 +162,11 @@ class Home:
 
     def erase(self, owner: str, *, verify: bool) -> Flow[Erasure]:
         """Delete everything of an owner."""
-        return _owners.erase(self.owner(owner), self.erasers, verify=bool(verify))
+        return _erasing.erase(self.owner(owner), self.erasers(), verify=bool(verify))
+
+    def erasers(self) -> list[_erasing.Eraser]:
+        """Make what an erasure deletes beside conversations."""
+        return [make(self) for make in _erasing.ERASERS]
 
 
 class Place:
@@ -288,7 +290,7 @@ class Place:
 
     def _check_owned(self, what: str) -> None:
         if self.keys.owner is None:
-            msg = f"{what} needs an owner: store.conversation(id, owner=…); titles are in its list"
+            msg = f"{what} needs an owner: store.conversation(id, owner=…)"
             raise TypeError(msg)
 
     def redacted(self, messages: list[Message], rules: Format) -> Flow[list[Message]]:
@@ -441,12 +443,18 @@ class Place:
         ):
             ordinal(what, 1 if none else kept, optional=True, least=0)
         if any(nothing):
-            return _history.clear(self.keys)
+            return self.clear()
         return _history.trim(self.keys, messages or 0, turns or 0)
 
     def clear(self) -> Flow[int]:
-        """Delete everything."""
-        return _history.clear(self.keys)
+        """Delete all turns, and what belongs to them."""
+        cleared = yield from _history.clear(self.keys)
+        return cleared.turns
+
+    def erase(self, *, verify: bool) -> Flow[Erasure]:
+        """Delete everything, and what was remembered of it."""
+        self._check_owned("erase()")
+        return _erasing.erase_conversation(self.keys, self._home.erasers(), verify=bool(verify))
 
     def expire(self, ttl: timedelta | None) -> Flow[bool]:
         """Set the remaining life."""

@@ -199,17 +199,20 @@ class ConversationPage(list[ConversationInfo]):
 class Erasure:
     """The receipt of an erasure: what was removed, and that nothing is left.
 
-    It counts what was removed from the beginning of this erasure to its end, and what
-    an erasure before it had removed that was not finished.
+    It counts what was removed from the beginning of this erasure to its end; of an owner, the
+    first four also count what an erasure before it had removed that was not finished.
 
     Attributes:
         conversations: Conversations removed.
         turns: Turns removed with them.
         messages: Messages removed with them.
         keys: Redis keys removed with them.
-        verified: Whether every key of the server was looked at afterwards, and none was the
-            owner's but the note of the erasure itself.
-        parts: What other parts of turnstore removed, by their own names.
+        verified: Whether all was looked at afterwards, every key of the server too, and nothing
+            was left but the note of the erasure itself.
+        parts: What else was removed, by name, where there was any: `summaries`; and where
+            `turnstore.facts` is imported, `facts`, `exchanges`, `memory` (blocks of it),
+            `cursors` up to which conversations were read, `dead_letters`, and `operations`
+            of the log.
     """
 
     conversations: int

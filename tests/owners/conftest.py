@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from tests.servers.running import Server
 
 
+@pytest.fixture(autouse=True)
+def _without_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process be one that has not imported facts; other tests of it have."""
+    monkeypatch.setattr("turnstore._erasing.ERASERS", [])
+
+
 @pytest.fixture
 def ada(server: Server, prefix: str) -> Owner:
     """Give what is stored of the owner `ada`."""

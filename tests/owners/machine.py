@@ -200,6 +200,20 @@ class Machine(RuleBasedStateMachine):
         chat.end()
         chat.cleared = self._now()
 
+    @rule(on_async=either, owner=somebody, id_=ids, verify=either)
+    def erase_conversation(self, *, on_async: bool, owner: str, id_: str, verify: bool) -> None:
+        chat = self._chats[owner, id_]
+        receipt = self._do(
+            on_async, lambda store: store.conversation(id_, owner=owner).erase(verify=verify)
+        )
+        assert (receipt.conversations, receipt.messages) == (int(bool(chat.said)), len(chat.said))
+        assert receipt.verified == verify
+        chat.end()
+        chat.cleared = self._now()
+        digest = self._stores[0].conversation(id_, owner=owner).key.split(":")[-2]
+        stored = Owner(self._server, self._prefix, owner).stored
+        assert not [key for key in stored if key.startswith(digest)]
+
     @rule(on_async=either, owner=owners, id_=ids)
     def rewind_all(self, *, on_async: bool, owner: str | None, id_: str) -> None:
         self._do(on_async, lambda store: store.conversation(id_, owner=owner).rewind(99))

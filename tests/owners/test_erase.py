@@ -10,6 +10,8 @@ import pytest
 from tests.owners.helping import NOTE, Owner
 from tests.store.talk import texts
 from turnstore import Erasure, Window
+from turnstore._calls import Flow
+from turnstore._keys import Keys, OwnerKeys
 from turnstore.context import Context, Summary
 
 if TYPE_CHECKING:
@@ -46,7 +48,9 @@ async def test_nothing_is_left_but_the_note(store: AsyncStore, server: Server, p
         *("generation", "conversations", "lives", "names"),
     }
     receipt = await store.erase("ada", verify=True)
-    assert receipt == Erasure(conversations=2, turns=6, messages=12, keys=6, verified=True)
+    assert receipt == Erasure(
+        conversations=2, turns=6, messages=12, keys=6, verified=True, parts={"summaries": 2}
+    )
     assert ada.stored == NOTE
     generation = ada.generation
     assert generation
@@ -180,19 +184,34 @@ async def test_what_no_list_knows_is_found_by_looking_everywhere(
 
 
 async def test_what_the_parts_of_turnstore_count_is_in_the_receipt(
-    store: AsyncStore, server: Server, prefix: str
+    store: AsyncStore, server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = []
+    class Things:
+        """Finds three things of an owner, and one of a conversation at the first look."""
 
-    def eraser(keys: Any, number: int) -> Any:
-        seen.append((keys, number))
-        yield from ()
-        return {"things": 3}
+        def __init__(self, home: Any) -> None:
+            homes.append(home)
 
-    home: Any = store._home
-    home.erasers.append(eraser)
+        def everything(self, keys: OwnerKeys, number: int) -> Flow[dict[str, int]]:
+            seen.append(keys)
+            assert number > 0
+            yield from ()
+            return {"things": 3, "others": 0}
+
+        def of_conversation(self, keys: Keys) -> Flow[dict[str, int]]:
+            seen.append(keys.owner)
+            yield from ()
+            return {"things": int(len(seen) == 1)}
+
+    homes: list[Any] = []
+    seen: list[OwnerKeys | None] = []
+    monkeypatch.setattr("turnstore._erasing.ERASERS", [Things])
+    chat = store.conversation("c", owner="ada")
+    assert (await chat.erase(verify=True)).parts == {"things": 1}
     assert (await store.erase("ada")).parts == {"things": 3}
-    assert [keys for keys, _ in seen] == [Owner(server, prefix).keys]
+    assert seen == [Owner(server, prefix).keys] * 3, "a conversation twice, to verify it"
+    home: Any = store._home
+    assert homes == [home, home]
 
 
 @pytest.mark.keeps_keys

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 from contextlib import suppress
@@ -86,7 +87,7 @@ def _erase(store: Store, options: argparse.Namespace, terminal: Terminal) -> int
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             terminal.fail("nothing was erased")
             return 1
-    _find_facts(store)
+    _count_facts()
     receipt = store.erase(options.owner, verify=options.verify)
     _print(receipt, options, terminal)
     left = _count(store, options.owner)
@@ -149,15 +150,10 @@ def _facts(key: bytes) -> Flow[int]:
     return count
 
 
-def _find_facts(store: Store) -> None:
+def _count_facts() -> None:
     """Let the erasure count facts, where numpy is there; without, it finds them by their keys."""
     with suppress(ModuleNotFoundError):
-        from turnstore.facts._owner import Ground  # noqa: PLC0415 - only this needs numpy
-        from turnstore.facts._storing.erasing import Eraser  # noqa: PLC0415
-        from turnstore.facts._storing.handles import home_in  # noqa: PLC0415
-
-        home = home_in(store)
-        home.erasers.append(Eraser(Ground(home)))
+        importlib.import_module("turnstore.facts")
 
 
 def _as_json(info: ConversationInfo) -> dict[str, object]:

@@ -12,6 +12,8 @@ if importlib.util.find_spec("numpy") is None:
     _MSG = "turnstore.facts needs numpy: pip install '.[facts]' in a clone"
     raise ModuleNotFoundError(_MSG, name="numpy")
 
+from turnstore._erasing import ERASERS
+
 from ._aexchanges import AsyncExchanges
 from ._aextraction import AsyncExtraction
 from ._learning.extracting import Extracted, ExtractionError
@@ -19,7 +21,9 @@ from ._learning.letters import DeadLetter
 from ._learning.operations import Operation, Undone
 from ._learning.prompts import EXTRACTION_PROMPT
 from ._model import Added, Fact, FactPage, Health, Hit, NewFact
+from ._owner import Ground
 from ._scoring.ranking import Decay, Ranking
+from ._storing.erasing import Eraser
 from ._storing.migration import Migration
 from ._storing.retention import Retention
 from .aio import AsyncFacts
@@ -64,3 +68,5 @@ __all__ = [
     "VectorSet",
     "WorkingMemory",
 ]
+
+ERASERS.append(lambda home: Eraser(Ground(home)))

@@ -116,8 +116,9 @@ class AsyncUpkeep:
             From the first step to the last nobody writes for the owner.
 
         Cost:
-            Six round trips, one more for each 400 documents of a search index, and one for
-            each 100 conversations. Keys are unlinked, so that no large one holds up the server.
+            Seven round trips, and one more for each 400 facts, each 400 documents of a search
+            index, and each 100 conversations. Keys are unlinked, so that no large one holds up
+            the server.
 
         Example:
             >>> (await facts.add("ada", "Ada likes tea.")).duplicate

@@ -78,8 +78,15 @@ async def test_nothing_is_left_of_any_kind(kit: Kit, server: Server, *, verify: 
     assert kinds.issuperset(KINDS), f"not filled: {set(KINDS) - kinds}"
     receipt = await kit.store.erase("ada", verify=verify)
     assert (receipt.conversations, receipt.turns, receipt.verified) == (1, 4, verify)
-    # Three exchanges and a fact, which one extraction drew.
-    assert receipt.parts == {"facts": 4, "memory": 1, "dead_letters": 1, "operations": 1}
+    assert receipt.parts == {
+        "summaries": 1,
+        "facts": 1,
+        "exchanges": 3,
+        "memory": 1,
+        "cursors": 1,
+        "dead_letters": 1,
+        "operations": 1,
+    }
     left = keys_of(server, kit.facts, "ada")
     assert [key.rpartition(b":")[2] for key in left] == [b"generation"], "found by a scan of all"
     (note,) = left

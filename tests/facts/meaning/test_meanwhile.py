@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.facts.meaning.kit import Kit, Model, facts_in, new, news
+from tests.facts.store.raw import keys_of
 from tests.servers.facade import as_async, inner
 from tests.waiting import wait_until_async
 from turnstore import Store
@@ -188,6 +189,18 @@ async def test_a_conversation_that_is_cleared_meanwhile_leaves_no_facts(
         await kit.extraction().extract(kit.chat)
     assert await kit.texts(include_closed=True) == []
     assert (await kit.extraction().extract(kit.chat)).turns == 0
+
+
+async def test_a_conversation_that_is_erased_meanwhile_leaves_nothing(
+    kit: Kit, others: Others, server: Server
+) -> None:
+    await kit.say("I sail.")
+    chat = others.store.conversation("c1", owner="ada")
+    kit.model.answers = [others.does(lambda: chat.erase(verify=True), [new(SAILS)])]
+    with pytest.raises(ErasedError):
+        await kit.extraction().extract(kit.chat)
+    left = {key.rpartition(b":")[2] for key in keys_of(server, kit.facts, "ada")}
+    assert left == {b"generation", b"cleared", b"forgotten", b"lease"}, "notes, and who was at work"
 
 
 async def test_all_turns_that_are_undone_meanwhile_take_their_facts_along(

@@ -62,8 +62,8 @@ OPERATIONS: dict[str, tuple[Doing, list[str]]] = {
         lambda facts, _: facts.erase("ada"),
         # What there is of facts is looked at together, in one round trip.
         [
-            *(SCRIPT, "HGET", "HKEYS", "HLEN", "XLEN", "XLEN"),
-            *("HKEYS", SCRIPT, DOCUMENTS, SCRIPT, SCRIPT),
+            *(SCRIPT, "HGET", "HKEYS", "HLEN", "HLEN", "XLEN", "XLEN"),
+            *(SCRIPT, "HKEYS", SCRIPT, DOCUMENTS, SCRIPT, SCRIPT),
         ],
     ),
 }
@@ -85,3 +85,21 @@ async def test_the_commands_of_an_operation(
         seen = list(proxy.seen)
     has_index = engine == "search"
     assert seen == [one for one in commands if has_index or one not in {INDEX, DOCUMENTS}]
+
+
+async def test_the_commands_of_erasing_a_conversation(
+    new_store: NewStore, new_facts: NewFacts, proxy: Proxy, engine: str
+) -> None:
+    store = new_store(at=proxy)
+    facts = new_facts(store)
+    chat = store.conversation("c", owner="ada")
+    seen: list[str] = []
+    for _ in range(2):  # the first time, the server learns the scripts
+        await chat.append("I sail.")
+        await facts.add("ada", "Ada sails.", conversation="c")
+        proxy.clear()
+        await chat.erase()
+        seen = list(proxy.seen)
+    facts_go = [SCRIPT, SCRIPT, SCRIPT, SCRIPT, "XRANGE"]
+    rest = ["HDEL", "XRANGE", "HGET", "HKEYS", *([DOCUMENTS] if engine == "search" else [])]
+    assert seen == [SCRIPT, *facts_go, *rest]

@@ -58,14 +58,14 @@ async def test_nothing_is_left_but_other_owners(facts: AsyncFacts, server: Serve
     await fill(facts, "ada")
     await fill(facts, "bob")
     receipt = await facts.erase("ada")
-    assert receipt.parts == {"facts": 31}
+    assert receipt.parts == {"facts": 30, "exchanges": 1}
     assert left(server, facts, "ada") == []
     assert await facts.list("ada", include_closed=True) == []
     assert await facts.search("ada", "knows", min_score=None) == []
     assert len(look(server, facts, "bob").records) == 31
     assert (await facts.erase("ada")).parts == {}
     verified = await facts.erase("bob", verify=True)
-    assert (verified.verified, verified.parts) == (True, {"facts": 31})
+    assert (verified.verified, verified.parts) == (True, {"facts": 30, "exchanges": 1})
     assert left(server, facts, "bob") == []
 
 
@@ -89,7 +89,7 @@ async def test_the_store_erases_facts_and_facts_erase_conversations(
         chat = store.conversation("c1", owner="ada")
         await chat.append("Hello")
         receipt = await erase("ada")
-        assert (receipt.turns, receipt.parts) == (1, {"facts": 31})
+        assert (receipt.turns, receipt.parts) == (1, {"facts": 30, "exchanges": 1})
         assert left(server, facts, "ada") == []
         assert await chat.read() == []
 
@@ -273,12 +273,13 @@ async def test_what_is_drawn_from_another_conversation_is_not_concerned(
     assert look(server, forgetting, "ada").records.keys() == {added.id}
 
 
+@pytest.mark.parametrize("how", ["clear", "erase"])
 async def test_what_is_drawn_from_a_conversation_that_is_cleared_is_refused(
-    new_facts: NewFacts, server: Server, other: Store
+    new_facts: NewFacts, server: Server, other: Store, how: str
 ) -> None:
     chat = other.conversation("c1", owner="ada")
     chat.append("Hello")
-    await refused(new_facts, ACTS["add"], chat.clear)
+    await refused(new_facts, ACTS["add"], getattr(chat, how))
     assert look(server, new_facts(), "ada").records == {}
 
 

@@ -132,6 +132,26 @@ async def test_an_erasure_is_made_whatever_is_lost(
         assert [key for key in left if not key.endswith(b":generation")] == []
 
 
+@pytest.mark.parametrize("cut", CUTS, ids=str)
+async def test_a_conversation_is_erased_whatever_is_lost(
+    new_store: NewStore, new_facts: NewFacts, proxy: Proxy, server: Server, cut: Cut
+) -> None:
+    for place in range(5):
+        store = new_store(at=proxy, name=f"test-{place}")
+        facts = new_facts(store)
+        load_scripts(server, str(place_of(facts, "ada").keys))
+        await facts.add("ada", "Ada swims.", conversation="c1")
+        await facts.add("ada", "Ada reads.", conversation="c2")
+        proxy.clear()
+        for _ in range(place):
+            proxy.next(Cut.NEVER, command="EVALSHA")
+        proxy.next(cut, command="EVALSHA")
+        receipt = await store.conversation("c1", owner="ada").erase(verify=True)
+        assert receipt.verified
+        (left,) = look(server, facts, "ada").records.values()
+        assert left.fact.text == "Ada reads."
+
+
 async def test_a_dead_server_is_an_error_and_never_an_empty_answer(
     new_store: NewStore, new_facts: NewFacts, proxy: Proxy
 ) -> None:

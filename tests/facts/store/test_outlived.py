@@ -52,6 +52,23 @@ async def test_they_are_erased(
     assert documents(server, facts) == []
 
 
+async def test_those_of_a_conversation_are_erased_with_it(
+    new_store: NewStore, new_facts: NewFacts, server: Server
+) -> None:
+    store = new_store()
+    facts = new_facts(store)
+    for id_ in ("gone", "stays"):
+        await facts.add_exchange("ada", id_, "t", f"user: {id_}")
+    place = place_of(facts, "ada")
+    server.raw.delete(*place.keys[2:])
+    await facts.add("ada", "Ada rows.", conversation="stays")
+    assert len(documents(server, facts)) == 3
+    receipt = await store.conversation("gone", owner="ada").erase(verify=True)
+    assert (receipt.parts, receipt.verified) == ({"documents": 1}, True)
+    assert len(documents(server, facts)) == 2
+    assert len(await facts.list("ada")) == 1
+
+
 async def test_they_take_no_places_of_a_search(new_facts: NewFacts, server: Server) -> None:
     facts = new_facts(ranking=Ranking(candidates=20))
     await outlived(facts, server)

@@ -38,7 +38,7 @@ def test_facts_are_kept_on_fakeredis_with_asyncio() -> None:
         await facts.add_exchange("ada", "c1", "t1", "Ada plays chess.")
         hits = await facts.search("ada", "chess", min_score=None)
         assert [hit.fact.kind for hit in hits] == ["exchange"]
-        assert (await facts.erase("ada")).parts == {"facts": 1}
+        assert (await facts.erase("ada")).parts == {"exchanges": 1}
         await client.aclose()
 
     asyncio.run(do())

@@ -14,7 +14,6 @@ from .._owner import Ground
 from .._scoring.ranking import Ranking
 from .._storing.adding import KIND, check_id, check_time
 from .._storing.base import Base, Settings
-from .._storing.erasing import Eraser
 from ..engines import engine_named
 from .searching import Question
 
@@ -55,9 +54,6 @@ def base_of(
         msg = f"previous are Facts, not {type(previous).__name__}"
         raise TypeError(msg)
     ground = Ground(home)
-    eraser = Eraser(ground)
-    if eraser not in home.erasers:
-        home.erasers.append(eraser)
     if isinstance(earlier, Base) and earlier.ground.registry != ground.registry:
         msg = "previous are facts of another store"
         raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""What an erasure of an owner removes of facts: every key, and each document of an index."""
+"""What an erasure removes of facts: of an owner every key, and each document of an index."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from turnstore import _history
+from turnstore import _history, _json
 from turnstore._calls import Call, Flow, Together
-from turnstore._keys import OwnerKeys
+from turnstore._keys import Keys, OwnerKeys
 from turnstore.errors import ServerError
 
-from .._owner import Ground, OwnerPlace
+from .._owner import Ground, OwnerPlace, script_call
 from ..engines import documents_of
+from .forgetting import Entry, drop, forget_of
+from .record import is_exchange
 
 __all__ = ["Eraser"]
 
 _AT_ONCE = 400
 _TRIES = 4
 _CLOSED = 1  # as erase_some answers
-_COUNTED = ("facts", "memory", "dead_letters", "operations")
 
 
 @dataclass(frozen=True, slots=True)
 class Eraser:
-    """Removes the facts of an owner, for `store.erase`; equal for all `Facts` of a store.
+    """Removes the facts of an owner, for `store.erase`, or those of a conversation.
 
     Attributes:
         ground: Where the facts of the store lie.
@@ -32,8 +33,8 @@ class Eraser:
 
     ground: Ground
 
-    def __call__(self, keys: OwnerKeys, number: int) -> Flow[dict[str, int]]:
-        """Remove them, while nobody else writes for the owner.
+    def everything(self, keys: OwnerKeys, number: int) -> Flow[dict[str, int]]:
+        """Remove all of them, while nobody else writes for the owner.
 
         The documents go first, as the facts say which there are: an erasure that breaks off is
         done again. Then each index is asked, also where there are no facts any more: documents
@@ -44,25 +45,25 @@ class Eraser:
             number: Of the erasure.
 
         Returns:
-            How many there were of what there was: `facts`, exchanges among them; blocks of the
-            working `memory`; `dead_letters`; and `operations` of the log.
+            How many there were: `facts`; `exchanges`; blocks of the working `memory`; `cursors`
+            up to which conversations were read; `dead_letters`; and `operations` of the log.
 
         Raises:
             ServerError: The index of a space still counts documents of the owner.
         """
         place = self.ground.owner_in(keys.generation)
-        tokens, ids, *counted = yield Together(
+        tokens, ids, memory, cursors, letters, operations = yield Together(
             (
                 _look(place.keys.postings, "hget", _words, "#v"),
                 _look(place.keys.facts, "hkeys", _texts),
                 _look(place.keys.memory, "hlen", int),
+                _look(place.keys.cursors, "hlen", int),
                 _look(place.keys.dead, "xlen", int),
                 _look(place.keys.ops, "xlen", int),
             )
         )
-        counts: dict[str, int] = dict(zip(_COUNTED, (len(ids), *counted), strict=True))
-        known: list[str] = yield _look(self.ground.registry, "hkeys", _texts)
-        indexed = [one for one in dict.fromkeys((*tokens, *known)) if one.startswith("search:")]
+        exchanges = yield from _exchanges(place)
+        indexed = yield from self._indexed(tokens)
         gone = [place.vector(token, id_) for token in indexed for id_ in ids]
         gone += [*map(place.vectors, tokens), *place.keys[2:]]
         for start in range(0, len(gone), _AT_ONCE):
@@ -71,10 +72,96 @@ class Eraser:
                 return {}  # nothing was deleted: it is begun anew, and counts what is left then
         for token in indexed:
             yield from _rest(place, token, keys, number)
-        return {name: count for name, count in counts.items() if count}
+        return {
+            "facts": len(ids) - exchanges,
+            "exchanges": exchanges,
+            "memory": memory,
+            "cursors": cursors,
+            "dead_letters": letters,
+            "operations": operations,
+        }
+
+    def of_conversation(self, keys: Keys) -> Flow[dict[str, int]]:
+        """Remove what was drawn from a conversation, and what says that it was.
+
+        Args:
+            keys: Of the conversation, which was cleared just now.
+
+        Returns:
+            How many there were: `facts`; `exchanges`; `cursors`; `dead_letters`; `operations` of
+            the log; and `documents` of an index that no fact knows of.
+
+        Raises:
+            ErasedError: Everything of the owner is being erased just now.
+        """
+        place = self.ground.owner_in(keys.turns)
+        forgotten = yield from forget_of(place, keys.member, "erase")
+        cursors: int = yield Call(
+            "erase", (place.keys.cursors,), "hdel", (keys.member,), writes=True, read=int
+        )
+        operations = yield from _drop_operations(place, keys.member)
+        tokens: list[str] = yield _look(place.keys.postings, "hget", _words, "#v")
+        documents = 0
+        for token in (yield from self._indexed(tokens)):
+            documents += yield from _drop_documents(place, token, keys.member)
+        return {
+            **forgotten._asdict(),
+            "cursors": cursors,
+            "operations": operations,
+            "documents": documents,
+        }
+
+    def _indexed(self, tokens: list[str]) -> Flow[list[str]]:
+        """Give the spaces that have an index: of the owner's, and of all of the store's."""
+        known: list[str] = yield _look(self.ground.registry, "hkeys", _texts)
+        return [one for one in dict.fromkeys((*tokens, *known)) if one.startswith("search:")]
 
 
-def _look(key: bytes, command: str, read: Callable[[Any], Any], *arguments: str) -> Call:
+def _exchanges(place: OwnerPlace) -> Flow[int]:
+    """Count the exchanges among the facts, whatever else can be read of them."""
+    before, count = "", 0
+    while True:
+        reply: list[bytes] = yield script_call(
+            "facts_page",
+            place,
+            {"before": before, "limit": _AT_ONCE},
+            list,
+            writes=False,
+            operation="erase",
+        )
+        count += sum(map(is_exchange, reply[1::2]))
+        if len(reply) < 2 * _AT_ONCE:
+            return count
+        before = reply[-2].decode()
+
+
+def _drop_operations(place: OwnerPlace, conversation: str) -> Flow[int]:
+    """Drop what the log has of extractions from a conversation, and of their undoing."""
+    gone = set[str]()
+
+    def is_its(entry: Entry) -> bool:
+        raw = entry.fields[b"note"]
+        note: dict[str, object] = _json.loads(raw) if raw else {}
+        is_meant = note.get("conversation") == conversation or note.get("of") in gone
+        if is_meant:
+            gone.add(entry.id.decode())
+        return is_meant
+
+    return len((yield from drop(place.keys.ops, is_its, "erase")))
+
+
+def _drop_documents(place: OwnerPlace, token: str, conversation: str) -> Flow[int]:
+    """Drop the documents of a conversation that outlived their facts; count all that are found."""
+    found = yield from documents_of(place.index(token), place.digest, _AT_ONCE, conversation)
+    for key in found.rows:
+        # The document was seen before the fact is looked for: they are written in one step.
+        id_ = key.rpartition(b":")[2]
+        if not (yield _look(place.keys.facts, "hexists", bool, id_)):
+            yield Call("erase", (key,), "unlink", (), writes=True, read=int)
+    return found.total
+
+
+def _look(key: bytes, command: str, read: Callable[[Any], Any], *arguments: str | bytes) -> Call:
     return Call("erase", (key,), command, arguments, writes=False, read=read)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore._calls import Call, Flow
 
@@ -17,7 +17,22 @@ from .record import Record
 if TYPE_CHECKING:
     from .base import Base
 
-__all__ = ["forget", "forget_conversation", "remove"]
+__all__ = ["Entry", "Forgotten", "drop", "forget", "forget_conversation", "forget_of", "remove"]
+
+
+class Forgotten(NamedTuple):
+    """What was removed of a conversation."""
+
+    facts: int
+    exchanges: int
+    dead_letters: int
+
+
+class Entry(NamedTuple):
+    """An entry of a stream."""
+
+    id: bytes
+    fields: dict[bytes, bytes]
 
 
 def forget(base: Base, owner: str, id: str) -> Flow[bool]:  # noqa: A002 - the name of the field
@@ -34,14 +49,30 @@ def forget_conversation(base: Base, owner: str, conversation: str) -> Flow[int]:
     """Remove the facts of a conversation, and refuse what is being drawn from it just now."""
     place = base.ground.owner(owner)
     digest = base.ground.conversation(conversation)
-    yield script_call(
-        "facts_forget", place, {"conversation": digest}, int, operation="forget_conversation"
-    )
-    found = yield from walk(place, lambda record: record.digest == digest)
     ttl_ms = base.settings.ttl_ms
-    removed = yield from remove(place, found, "forget_conversation", ttl_ms=ttl_ms)
-    yield from _drop_dead_letters(place, digest)
-    return len(removed)
+    gone = yield from forget_of(place, digest, "forget_conversation", ttl_ms=ttl_ms)
+    return gone.facts + gone.exchanges
+
+
+def forget_of(
+    place: OwnerPlace, digest: str, operation: str, *, ttl_ms: int = -1
+) -> Flow[Forgotten]:
+    """Remove the facts of the conversation of a digest, exchanges among them, and dead letters.
+
+    Args:
+        place: The owner's.
+        digest: Of the conversation.
+        operation: What the caller asked for, in the words of an error.
+        ttl_ms: The time to live of what is left, as for a `Commit`.
+    """
+    yield script_call("facts_forget", place, {"conversation": digest}, int, operation=operation)
+    found = yield from walk(place, lambda record: record.digest == digest)
+    removed = set((yield from remove(place, found, operation, ttl_ms=ttl_ms)))
+    exchanges = {record.fact.id for record in found if record.fact.kind == "exchange"}
+    letters = yield from drop(
+        place.keys.dead, lambda letter: letter.fields[b"conversation"] == digest.encode(), operation
+    )
+    return Forgotten(len(removed - exchanges), len(removed & exchanges), len(letters))
 
 
 def remove(
@@ -88,20 +119,19 @@ def remove(
     return removed
 
 
-def _drop_dead_letters(place: OwnerPlace, digest: str) -> Flow[None]:
-    """Drop the answers of models that were drawn from a conversation, and could not be read."""
-    letters: list[tuple[bytes, dict[bytes, bytes]]] = yield Call(
-        "forget_conversation", (place.keys.dead,), "xrange", ("-", "+"), writes=False, read=_entries
+def drop(key: bytes, is_meant: Callable[[Entry], bool], operation: str) -> Flow[list[bytes]]:
+    """Remove some of the entries of a stream, and give their ids: a call, and one if there are."""
+    entries: list[Entry] = yield Call(
+        operation, (key,), "xrange", ("-", "+"), writes=False, read=_entries
     )
-    its = [id_ for id_, letter in letters if letter.get(b"conversation") == digest.encode()]
-    if its:
-        yield Call(
-            "forget_conversation", (place.keys.dead,), "xdel", tuple(its), writes=True, read=int
-        )
+    meant = [entry.id for entry in entries if is_meant(entry)]
+    if meant:
+        yield Call(operation, (key,), "xdel", tuple(meant), writes=True, read=int)
+    return meant
 
 
-def _entries(reply: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    return [(id_, _fields(fields)) for id_, fields in reply]
+def _entries(reply: Any) -> list[Entry]:
+    return [Entry(id_, _fields(fields)) for id_, fields in reply]
 
 
 def _fields(fields: Any) -> dict[bytes, bytes]:

@@ -39,6 +39,7 @@ __all__ = [
     "decode",
     "encode",
     "exchange_norm",
+    "is_exchange",
     "moment",
     "norm_of",
     "posted",
@@ -55,6 +56,7 @@ NOTHING = "-"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 SOURCES_AT = 15  # the place of the first source, behind the length
+_KIND_AT = 8
 _DIGEST_BYTES = 12
 
 
@@ -175,6 +177,11 @@ def _read(id: str, fields: list[str], body: Mapping[str, Any]) -> Record:  # noq
         meta=body.get("meta", {}),
     )
     return Record(fact, revision, norm, digest)
+
+
+def is_exchange(raw: bytes) -> bool:
+    """Tell whether what is stored is an exchange, whatever else of it can be read."""
+    return raw.split(b" ", _KIND_AT + 1)[_KIND_AT : _KIND_AT + 1] == [b"exchange"]
 
 
 def times_of(fact: Fact) -> Times:

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from turnstore._calls import Flow
 from turnstore._checks import ordinal
-from turnstore._owners import scan
+from turnstore._erasing import scan
 
 from .._model import Fact
 from .._owner import Ground, OwnerPlace, script_call

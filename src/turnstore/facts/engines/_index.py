@@ -159,12 +159,22 @@ def state_of(found: dict[str, Any]) -> IndexState:
     )
 
 
-def of_owner(index: bytes, owner: str, limit: int) -> Flow[Found]:
-    """Find documents of an owner, whatever is in them; none where there is no index: one call."""
-    arguments = (
-        *("@u:{$owner}", "NOCONTENT", "PARAMS", 2, "owner", owner),
-        *("LIMIT", 0, limit, "DIALECT", 2),
-    )
+def of_owner(index: bytes, owner: str, limit: int, conversation: str = "") -> Flow[Found]:
+    """Find documents of an owner, whatever is in them; none where there is no index: one call.
+
+    Args:
+        index: Its name.
+        owner: The digest of the owner.
+        limit: How many are named; all are counted.
+        conversation: The digest of the conversation that they are of; empty finds all.
+    """
+    condition = "@u:{$owner}"
+    values = ["owner", owner]
+    if conversation:
+        condition += " @c:{$conversation}"
+        values += ["conversation", conversation]
+    head: tuple[str | int, ...] = (condition, "NOCONTENT", "PARAMS", len(values), *values)
+    arguments = (*head, "LIMIT", 0, limit, "DIALECT", 2)
     try:
         found: Found = yield Call(
             "index", (index,), "ft.search", arguments, writes=False, read=read_found
