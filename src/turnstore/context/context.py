@@ -159,9 +159,10 @@ class Context:
         """
         if self.topics is None and self.entities is None and not self._retrievals:
             return Prepared(history, "", {}, None)
-        turns = history.turns
         # The results of tools belong to the turn before: they are no question of their own.
         continues = bool(new) and bool(rules.results(new[0]))
+        looks_back = continues or any((self.topics, self.entities, self.rewrite))
+        turns = history.turns if looks_back else []
         question = said(new, rules)
         opens = None if continues or not new else question
         shown, topic, boundary = yield from self._topic(history, turns, opens)

@@ -130,8 +130,7 @@ class Recall(Retrieval):
         if not text:
             return []
         question: Question = self._question._replace(
-            text=text,
-            passed=frozenset((query.conversation_id, turn) for turn in query.turns),
+            text=text, passed={query.conversation_id: frozenset(query.turns)}
         )
         return (yield from search(self._base, owner, question))
 

@@ -31,7 +31,6 @@ __all__ = ["Question", "get", "list_facts", "read_records", "search", "search_in
 _READ_AT_ONCE = 2000
 _LEFT_OUT = 10
 _LISTED_AT_ONCE = 200
-_NONE: frozenset[str] = frozenset()
 
 
 class Question(NamedTuple):
@@ -46,7 +45,7 @@ class Question(NamedTuple):
         as_of: What is true at this time; None is now.
         known_at: By what was known at this time; None is now.
         exclude: The ids of facts, and of turns, whose facts are left out.
-        passed: Conversations and ids of turns in them, whose facts are left out.
+        passed: The ids of turns, whose facts are left out, by their conversations.
         least: The least similarity for facts of some kinds, in place of `min_score`.
     """
 
@@ -58,7 +57,7 @@ class Question(NamedTuple):
     as_of: datetime | None
     known_at: datetime | None
     exclude: frozenset[str]
-    passed: frozenset[tuple[str, str]] = frozenset()
+    passed: Mapping[str, frozenset[str]] = MappingProxyType({})
     least: Mapping[str, float | None] = MappingProxyType({})
 
 
@@ -101,7 +100,7 @@ def search_in(
     most = rules.reach(question.top_k)
     # No engine knows what is left out, and that must not take the place of others. Mostly it is
     # little: then it need not be asked a second time.
-    left_out = len(question.exclude) + len(question.passed)
+    left_out = len(question.exclude) + sum(map(len, question.passed.values()))
     asked = most + min(left_out, _LEFT_OUT)
     looked: _Looked = yield script_call(
         "facts_look",
@@ -153,11 +152,8 @@ class _Finder:
         self._known_at_ms = None if known_at is None else stamp(known_at)
         self._digest = digest
         self._packed: dict[str, bytes] = {}
-        passed: dict[str, set[str]] = {}
-        for one, turn in question.passed:
-            passed.setdefault(one, set()).add(turn)
-        self._passed = {place.conversation(one): turns for one, turns in passed.items()}
-        self._takes_all = not (question.kinds or digest or question.exclude or question.passed)
+        self._passed = {place.conversation(one): ids for one, ids in question.passed.items() if ids}
+        self._takes_all = not (question.kinds or digest or question.exclude or self._passed)
 
     def hits(self, counted: Counter[str]) -> Flow[list[Hit]]:
         """Read the candidates, and put them in order."""
@@ -271,16 +267,16 @@ class _Finder:
 
     def _is_shown(self, id_: str, head: Head) -> bool:
         """Say whether a fact may be found: the one rule, whatever an engine has let through."""
-        question = self._question
-        return head.is_valid(self._as_of_ms, self._known_at_ms) and (
-            self._takes_all
-            or (
-                (question.kinds is None or head.kind in question.kinds)
-                and (not self._digest or head.digest == self._digest)
-                and id_ not in question.exclude
-                and question.exclude.isdisjoint(head.sources)
-                and self._passed.get(head.digest, _NONE).isdisjoint(head.sources)
-            )
+        if self._takes_all:
+            return head.is_valid(self._as_of_ms, self._known_at_ms)
+        question, turns = self._question, self._passed.get(head.digest)
+        return (
+            head.is_valid(self._as_of_ms, self._known_at_ms)
+            and (question.kinds is None or head.kind in question.kinds)
+            and (not self._digest or head.digest == self._digest)
+            and (turns is None or turns.isdisjoint(head.sources))
+            and id_ not in question.exclude
+            and question.exclude.isdisjoint(head.sources)
         )
 
     def _pool(self, found: dict[str, Seen], lexical: Lexical) -> list[Candidate]:
