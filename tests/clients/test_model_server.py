@@ -37,6 +37,33 @@ class TestItsOwnAnswers:
     def test_it_does_not_know_what_it_was_not_told(self, client: OpenAI) -> None:
         assert say(client, TALK[2:]) == "You have not told me your name."
 
+    @pytest.mark.parametrize("role", ["system", "developer"])
+    def test_it_knows_what_instructions_say(self, client: OpenAI, role: str) -> None:
+        """As where something was recalled, or summed up."""
+        told = {"role": role, "content": [{"type": "text", "text": "Known:\nMy name is Ada.\n"}]}
+        assert say(client, [told, TALK[2]]) == "Your name is Ada."
+        renamed = {"role": "user", "content": "My name is Grace."}
+        assert say(client, [told, renamed, TALK[2]]) == "Your name is Grace."
+        items: list[Any] = [{"role": role, "content": "My name is Ada."}, TALK[2]]
+        assert client.responses.create(model="m", input=items).output_text == "Your name is Ada."
+
+    def test_it_knows_what_instructions_beside_the_messages_say(
+        self, client: OpenAI, model: ModelServer
+    ) -> None:
+        given: Any = {"model": "m", "instructions": "My name is Ada.", "input": TALK[2:]}
+        assert client.responses.create(**given).output_text == "Your name is Ada."
+        assert model.requests[-1].instructions == "My name is Ada."
+        given["input"] = "Hello"
+        response = client.responses.create(**given)
+        assert response.output_text == "I see 1 message; the last one says: Hello"
+        say(client, HELLO)
+        assert model.requests[-1].instructions == ""
+
+    def test_it_knows_what_somebody_is_called(self, client: OpenAI) -> None:
+        told = {"role": "user", "content": "My cat is called Tom."}
+        asked = {"role": "user", "content": "What is my cat called?"}
+        assert say(client, [told, asked]) == "Your cat is called Tom."
+
     def test_anything_else_is_answered_by_a_count(self, client: OpenAI) -> None:
         assert say(client, HELLO) == "I see 1 message; the last one says: Hello"
 

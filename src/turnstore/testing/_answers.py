@@ -7,21 +7,29 @@ import re
 from ._replies import Json, dicts
 
 _TOLD = re.compile(r"\bmy ([\w ]+?) is ([^.!?\n]+)", re.IGNORECASE)
-_ASKED = re.compile(r"\bwhat(?: is|'s) my ([\w ]+?)\s*\?", re.IGNORECASE)
+_ASKED = re.compile(r"\bwhat(?: is|'s) my ([\w ]+?)(?: called)?\s*\?", re.IGNORECASE)
+
+# Who may say what is somebody's: instructions do, where they hold what was recalled.
+_TELLERS = ("user", "system", "developer")
 
 
-def answer(messages: list[Json]) -> str:
-    """Answer from the conversation alone, always the same.
+def answer(messages: list[Json], instructions: str = "") -> str:
+    """Answer from what is sent alone, always the same.
 
     Told "My name is Ada." and asked "What is my name?", it says "Your name is Ada."; the same with
-    anything else that is somebody's. To anything else it says how many messages it saw, and
-    what the last one says.
+    anything else that is somebody's. It may be told so by instructions, too; the last word counts.
+    To anything else it says how many messages it saw, and what the last one says.
+
+    Args:
+        messages: What was said, and the instructions among it.
+        instructions: Those that stand beside it, and come first.
     """
     last = messages[-1] if messages else {}
     said = text_of(last)
     if _is_result(last):
         return f"The tool says: {said}"
-    texts = [text_of(message) for message in messages if message.get("role") == "user"]
+    told_by = [message for message in messages if message.get("role") in _TELLERS]
+    texts = [instructions, *map(text_of, told_by)]
     if asked := _ASKED.search(said):
         about = asked[1].lower()
         for text in reversed(texts):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from ._replies import Json, Reply
+from ._replies import Json, Reply, as_dict, dicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +36,22 @@ class Request:
         given = self.body.get("input", [])
         return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
 
+    @property
+    def instructions(self) -> str:
+        """The text of the instructions that stand beside the messages; empty without any.
+
+        They are a response's `instructions`, Anthropic's `system` and Gemini's
+        `systemInstruction`; chat completions have theirs among the messages.
+        """
+        for field in ("instructions", "system", "systemInstruction"):
+            given = self.body.get(field)
+            if isinstance(given, str):
+                return given
+            blocks = as_dict(given).get("parts", given)
+            if texts := [block.get("text", "") for block in dicts(blocks)]:
+                return "\n".join(texts)
+        return ""
+
 
 class Desk:
     """The one place that the threads of the server share; each of its steps is atomic.
@@ -55,14 +71,14 @@ class Desk:
         self,
         request: Request,
         complaint: Callable[[list[Json]], str | None],
-        answer: Callable[[list[Json]], str],
+        answer: Callable[[list[Json], str], str],
     ) -> tuple[Reply, int]:
         """Note a request; give the reply to it and its number.
 
         Args:
             request: The request.
             complaint: What the provider refuses such messages for; None if it takes them.
-            answer: What the model says by itself.
+            answer: What the model says by itself to messages and instructions.
         """
         self.requests.append(request)
         number = next(self._numbers)
@@ -72,4 +88,5 @@ class Desk:
             refused = complaint(request.messages)
             if refused:
                 return Reply.error(400, refused), number
-            return Reply(answer(request.messages), pause=self._pause), number
+            text = answer(request.messages, request.instructions)
+            return Reply(text, pause=self._pause), number

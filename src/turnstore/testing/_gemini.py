@@ -105,9 +105,9 @@ def error(status: int, text: str | None) -> Json:
     return {"error": {"code": status, "message": text, "status": _STATUS.get(status, "INTERNAL")}}
 
 
-def said(contents: list[Json]) -> str:
+def said(contents: list[Json], instructions: str) -> str:
     """What the model answers by itself."""
-    return answer([message for content in contents for message in _messages(content)])
+    return answer([one for content in contents for one in _messages(content)], instructions)
 
 
 def _messages(content: Json) -> Iterator[Json]:

@@ -28,7 +28,7 @@ class _Endpoint(NamedTuple):
     events: Callable[[Json, Json, Reply], Iterable[Json]]
     terminal: Callable[[Json], bool]
     complaint: Callable[[list[Json]], str | None] = complaint
-    answer: Callable[[list[Json]], str] = answer
+    answer: Callable[[list[Json], str], str] = answer
     error: Callable[[int, str | None], Json] = _error
     named: bool = False  # whether each event says its type in a line of its own
     end: str = ""  # what comes after the last event

@@ -103,9 +103,9 @@ def error(status: int, text: str | None) -> Json:
     return {"type": "error", "error": {"type": kind, "message": text}, "request_id": "req_1"}
 
 
-def said(messages: list[Json]) -> str:
+def said(messages: list[Json], instructions: str) -> str:
     """What the model answers by itself."""
-    return answer([part for one in messages for part in _parts(one)])
+    return answer([part for one in messages for part in _parts(one)], instructions)
 
 
 def _parts(one: Json) -> list[Json]:

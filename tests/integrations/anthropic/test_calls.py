@@ -55,6 +55,17 @@ def test_the_type_stays_and_the_other_client_is_left_alone(
         chat.wrap(wrapped)
 
 
+@pytest.mark.parametrize(
+    "system", ["My name is Ada.", [{"type": "text", "text": "My name is Ada."}]]
+)
+def test_the_model_server_reads_the_system_prompt(
+    base: Anthropic, model: ModelServer, system: Any
+) -> None:
+    reply = ask(base, "What is my name?", system=system)
+    assert said(reply) == "Your name is Ada."
+    assert model.requests[-1].instructions == "My name is Ada."
+
+
 async def test_the_wrong_kind_of_store() -> None:
     nowhere = "redis://127.0.0.1:1"
     with Store.from_url(nowhere, name="t") as store, pytest.raises(TypeError, match="AsyncStore"):

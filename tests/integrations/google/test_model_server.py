@@ -34,6 +34,13 @@ def test_it_knows_what_the_conversation_says(base: Client, model: ModelServer) -
     assert model.requests[0].messages == TALK
 
 
+def test_it_knows_what_the_instructions_say(base: Client, model: ModelServer) -> None:
+    told = ["Be brief.", "My name is Ada."]
+    for say in (ask, stream):
+        assert said(say(base, "What is my name?", system_instruction=told)) == "Your name is Ada."
+        assert model.requests[-1].instructions == "Be brief.\nMy name is Ada."
+
+
 def test_a_reply_has_what_geminis_has(base: Client, model: ModelServer) -> None:
     model.script(Reply("Hi", tool_calls=[ToolCall(name="f", arguments={"x": 1}, id="c")]))
     reply = ask(base, "Hello")
