@@ -51,7 +51,7 @@ def test_what_is_no_id_of_a_job(make_store: Callable[..., Store], turn_id: str) 
 def test_an_id_of_a_job_leaves_room_for_a_number(make_store: Callable[..., Store]) -> None:
     chat = make_store().conversation("ada")
     with OpenAI(api_key="-") as base:
-        assert chat.wrap(base, turn_id="it's" + "x" * 55)
+        assert chat.wrap(base, turn_id="it's" + "x" * 55) is not base
         for length in (60, 64, 65):
             with pytest.raises(ValueError, match=r"use 1 to 59 visible") as caught:
                 chat.wrap(base, turn_id="x" * length)

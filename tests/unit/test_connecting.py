@@ -178,17 +178,19 @@ def test_a_client_that_sends_again_by_itself(kind: str) -> None:
 
     class Stubborn(redis.Redis):
         def execute_command(self, *command: Any, **options: Any) -> Any:
+            send: Any = super().execute_command
             try:
-                return super().execute_command(*command, **options)
+                return send(*command, **options)
             except redis.ConnectionError:
-                return super().execute_command(*command, **options)
+                return send(*command, **options)
 
     class AsyncStubborn(redis.asyncio.Redis):
         async def execute_command(self, *command: Any, **options: Any) -> Any:
+            send: Any = super().execute_command
             try:
-                return await super().execute_command(*command, **options)
+                return await send(*command, **options)
             except redis.ConnectionError:
-                return await super().execute_command(*command, **options)
+                return await send(*command, **options)
 
     made = Stubborn if kind == "sync" else AsyncStubborn
     error = _failed(kind, made=made, port=free_port())
