@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from ._images import DATA_URL, anthropic_tokens, google_tokens, image_size, openai_tokens
+
 __all__ = ["message_tokens"]
 
 _Text: TypeAlias = Callable[[str], int]
@@ -17,8 +19,8 @@ _Text: TypeAlias = Callable[[str], int]
 _PER_MESSAGE = 3
 _PER_NAME = 1
 _PER_TOOL_CALL = 8
-_IMAGE_LOW, _IMAGE_HIGH = 85, 765
-_IMAGE_TILE = 258
+_IMAGE_LOW = 85
+_IMAGE_UNSEEN, _GOOGLE_IMAGE_UNSEEN = 765, 258  # where its size cannot be read
 _DATA_MOST = 4000
 _CHARACTERS_PER_TOKEN = 4
 
@@ -61,7 +63,6 @@ _DATA_FIELDS = frozenset(
     )
 )
 _BASE64 = re.compile(r"[A-Za-z0-9+/_=-]{500,}")  # nobody writes such a word
-_DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
 
 # What the caller's own functions take and answer: the model reads all of it as text.
 _CALLERS_FIELDS = frozenset(("args", "arguments", "input", "response"))
@@ -106,7 +107,8 @@ def _part(part: dict[str, Any], text: _Text) -> int:
     for field in _GOOGLE_FIELDS:
         held = part.get(field)
         if isinstance(held, dict) and _media_type(held).startswith("image/"):
-            return _IMAGE_TILE
+            size = _size_of(held)
+            return google_tokens(size) if size else _GOOGLE_IMAGE_UNSEEN
     calls = _PER_TOOL_CALL if "functionCall" in part else 0
     return calls + sum(
         _tokens(value, text, field)
@@ -128,8 +130,24 @@ def _is_image(part: dict[str, Any]) -> bool:
 def _image(part: dict[str, Any], text: _Text) -> int:
     image = part.get("image_url")
     detail = image.get("detail") if isinstance(image, dict) else part.get("detail")
-    size = _IMAGE_LOW if detail == "low" else _IMAGE_HIGH
-    return size + _texts(part.get("revised_prompt"), text)
+    said = _texts(part.get("revised_prompt"), text)
+    if detail == "low":
+        return said + _IMAGE_LOW
+    size = _size_of(part)
+    if size is None:
+        return said + _IMAGE_UNSEEN
+    # Anthropic's images alone are a source within a part.
+    rule = anthropic_tokens if isinstance(part.get("source"), dict) else openai_tokens
+    return said + rule(size)
+
+
+def _size_of(part: dict[str, Any]) -> tuple[int, int] | None:
+    """Read the size of the image that a part holds, or its image within; None where none is."""
+    held = [value for field, value in part.items() if field in _DATA_FIELDS]
+    inner = [one for value in held if isinstance(value, dict) for one in value.items()]
+    held += [value for field, value in inner if field in _DATA_FIELDS]
+    sizes = (image_size(value) for value in held if isinstance(value, str))
+    return next(filter(None, sizes), None)
 
 
 def _media_type(part: dict[str, Any]) -> str:
@@ -137,7 +155,7 @@ def _media_type(part: dict[str, Any]) -> str:
 
 
 def _is_data(value: str) -> bool:
-    return bool(_BASE64.fullmatch(value) or _DATA_URL.match(value))
+    return bool(_BASE64.fullmatch(value) or DATA_URL.match(value))
 
 
 def _texts(value: Any, text: _Text) -> int:

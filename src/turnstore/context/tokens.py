@@ -8,9 +8,12 @@ rules where there are some, and else by an estimate that this module states:
   2023, within a few tokens for others;
 - a tool call costs its texts (id, type, name, arguments) and 8 for what stands around them, and
   a result the id of its call beside its content (estimate: ids may cost less);
-- an image, wherever it stands, costs 85 at low detail, else 765, which is what OpenAI's rule of
-  85 and 170 for each tile gives for a square of up to 1,024 points; its size is not looked at
-  (estimate). In Gemini's contents it costs 258, Google's published rule for one tile;
+- an image, wherever it stands, costs what its provider publishes for its size, which is read from
+  the base64 of a PNG, JPEG, GIF or WebP. OpenAI (GPT-4o, GPT-4.1 and other models that tile): 85,
+  and 170 for each tile of 512 points; 85 at low detail. Anthropic: 1 for each patch of 28 points,
+  at most 1,568. Gemini: 258 for each tile. Of another provider, and in frameworks' own parts:
+  OpenAI's rule (estimate). Where the size cannot be read, as behind a URL, 765, OpenAI's rule for
+  a square of up to 1,024 points, and in Gemini's contents 258, one tile (estimate);
 - the data of audio, video and files, signatures and encrypted reasoning cost a token for each 4
   characters, each of them at most 4,000 (estimate);
 - whatever else a message holds costs the tokens of its texts. What a caller's own function takes
