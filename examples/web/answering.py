@@ -1,14 +1,15 @@
 """One answer, as the events that a browser is sent.
 
-    recalled  what the model is told of earlier chats, before its answer begins
-    text      a piece of it
+    recalled  the model answers; what it was told of earlier chats, empty if nothing
+    text      a piece of its answer
     again     a stored answer, whole: this message was answered before
     saving    the model has answered, and the save is being tried again
     done      the turn is stored
     busy, memory, model, unsaved, erased, refused     why it is not, in words for the user
 
-Exactly one `done` or reason comes last. A browser that got neither does not know what became of its
-message, so it sends it again, with the same key.
+Exactly one `done` or reason comes last. Where a reason comes first, and alone, it is still time for
+a status that says so. A browser that got neither does not know what became of its message, so it
+sends it again, with the same key.
 """
 
 from __future__ import annotations
@@ -21,29 +22,28 @@ from contextlib import aclosing
 from datetime import timedelta
 from typing import cast
 
-from openai import AsyncOpenAI, OpenAIError
-from openai.types.chat import ChatCompletionMessageParam
+from openai import AsyncOpenAI, AsyncStream, OpenAIError
+from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 
 from turnstore import AsyncConversation, Lease, LeaseError, SaveError, TurnstoreError
 from turnstore.context import Context
 from turnstore.errors import AlreadySavedError, ErasedError, LeaseLostError
 from turnstore.turn import AsyncPendingTurn
 
-from .memory import recalled_in
-
 MODEL = os.environ.get("EXAMPLE_MODEL", "gpt-5")
 INSTRUCTIONS = "You are a friendly assistant. Be brief."  # sent with each call, and never stored
 
 # A conversation takes one message at a time, in whatever tab and worker. One that comes meanwhile
 # waits; one whose worker died is waited for as long as `ttl`.
-ONE_BY_ONE = Lease(ttl=timedelta(seconds=10), wait=timedelta(seconds=60), waiters=4)
+# Nothing is sent while it waits, so that is shorter than the minute for which proxies wait.
+ONE_BY_ONE = Lease(ttl=timedelta(seconds=10), wait=timedelta(seconds=45), waiters=4)
 SAVE_AGAIN = (0.5, 1, 2)  # seconds of pause before each further attempt
 LEFT_OUT = {"content_filter"}  # finish reasons of answers that are not stored
 
 log = logging.getLogger("uvicorn.error")
 
 Event = tuple[str, str]
-ERASED = "erased", "You were forgotten meanwhile, so nothing of this is stored."
+ERASED = "erased", "This chat was deleted meanwhile, so nothing of this is stored."
 
 
 async def answer(
@@ -66,18 +66,17 @@ async def answer(
         on_duplicate="raise",
     )
     try:
-        async with turn:
-            if recalled := recalled_in(turn.messages):
-                yield "recalled", recalled
-            async with aclosing(_ask(openai, turn)) as pieces:
+        async with turn, await _asked(openai, turn) as stream:
+            yield "recalled", "\n\n".join(found.text for found in turn.recalled)
+            async with aclosing(_pieces(turn, stream)) as pieces:
                 async for piece in pieces:
                     yield "text", piece
     except AlreadySavedError as error:  # it was answered before: the model is not asked again
         if error.saved.messages[0]["content"] != text:
             yield "refused", "This key belongs to another message."
             return
-        yield "again", error.saved.messages[-1]["content"]
-    except ErasedError as error:  # what began before an erasure never comes back
+        yield "again", error.reply[-1]["content"]
+    except ErasedError as error:  # the chat or its user; what began before never comes back
         log.warning("%s", error)
         yield ERASED
         return
@@ -94,19 +93,23 @@ async def answer(
     yield "done", ""
 
 
-async def _ask(openai: AsyncOpenAI, turn: AsyncPendingTurn) -> AsyncGenerator[str]:
-    """Give the pieces of the model's answer, and to the turn the whole, if it is one."""
+async def _asked(openai: AsyncOpenAI, turn: AsyncPendingTurn) -> AsyncStream[ChatCompletionChunk]:
+    """Ask the model; what it answers is still to come."""
     messages = cast("list[ChatCompletionMessageParam]", turn.messages)
+    return await openai.chat.completions.create(model=MODEL, messages=messages, stream=True)
+
+
+async def _pieces(
+    turn: AsyncPendingTurn, stream: AsyncStream[ChatCompletionChunk]
+) -> AsyncGenerator[str]:
+    """Give the pieces of the model's answer, and to the turn the whole, if it is one."""
     pieces, finish = [], None
-    async with await openai.chat.completions.create(
-        model=MODEL, messages=messages, stream=True
-    ) as stream:
-        async for chunk in turn.follow(stream):
-            for choice in chunk.choices:
-                finish = choice.finish_reason or finish
-                if choice.delta.content:
-                    pieces.append(choice.delta.content)
-                    yield choice.delta.content
+    async for chunk in turn.follow(stream):
+        for choice in chunk.choices:
+            finish = choice.finish_reason or finish
+            if choice.delta.content:
+                pieces.append(choice.delta.content)
+                yield choice.delta.content
     # A stream can just end, and a refusal has no text.
     if finish is None or finish in LEFT_OUT or not pieces:
         raise OpenAIError(f"there is no whole answer; the finish reason is {finish}")

@@ -6,13 +6,14 @@ comes to, it finds the same conversations in Redis.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from fastapi import Cookie, Depends, FastAPI, HTTPException, Query, Request, Response
@@ -24,15 +25,18 @@ from fastapi.staticfiles import StaticFiles
 from openai import AsyncOpenAI
 from pydantic import BaseModel, Field, StringConstraints
 
-from turnstore import AsyncConversation, AsyncStore
+from turnstore import AsyncConversation, AsyncStore, Erasure
 from turnstore.errors import TurnstoreError
 
-from .answering import answer
+from .answering import Event, answer
 from .memory import context_of
 
 STATIC = Path(__file__).with_name("static")
 TURNS = 200  # what a conversation holds, and the page shows
 CHATS = 20  # on a page of the list
+# What comes to nothing before the model answers, by its reason.
+STATUS = {"busy": 429, "memory": 503, "model": 502, "erased": 409, "refused": 422}
+_LEFT = 499  # of no standard, and nobody is there who could see it
 _LONGEST_NAME = 64
 _A_YEAR = 365 * 24 * 3600
 _HEADERS = {
@@ -92,19 +96,6 @@ def conversation(
 Chat = Annotated[AsyncConversation, Depends(conversation)]
 
 
-async def ending() -> AsyncIterator[AsyncExitStack]:
-    """Give what closes, when the request is over, all that was put into it.
-
-    FastAPI drops a stream's generator where it stands when a browser leaves, and Python may close
-    it much later.
-    """
-    async with AsyncExitStack() as stack:
-        yield stack
-
-
-Ending = Annotated[AsyncExitStack, Depends(ending)]
-
-
 class Name(BaseModel):
     """Who somebody says to be."""
 
@@ -118,6 +109,47 @@ class Message(BaseModel):
 
     text: str = Field(min_length=1, max_length=8000)
     key: str = Field(pattern="^[A-Za-z0-9_-]{16,64}$")
+
+
+T = TypeVar("T")
+
+
+async def unless_left(request: Request, result: Awaitable[T]) -> T:
+    """Wait for a result as long as the browser does: FastAPI looks no earlier than it answers."""
+    doing = asyncio.ensure_future(result)
+    leaving = asyncio.ensure_future(request.receive())  # the body was read; no more can come
+    try:
+        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            return doing.result()
+        raise HTTPException(_LEFT, "The browser has left.")
+    finally:
+        doing.cancel()
+        leaving.cancel()
+        await asyncio.gather(doing, leaving, return_exceptions=True)
+
+
+async def answering(
+    request: Request, chat: Chat, message: Message
+) -> AsyncGenerator[AsyncIterator[Event]]:
+    """Begin an answer, and close it when the request is over, however that ends.
+
+    What fails before the model answers has a status, which comes too late inside the stream. Where
+    a browser leaves, FastAPI drops the stream's generator where it stands, and Python may close it
+    much later: the model's stream is closed here, at once.
+    """
+    openai, context = request.state.openai, request.state.context
+    async with aclosing(answer(chat, openai, context, message.text, message.key)) as events:
+        kind, text = await unless_left(request, anext(events))
+        if kind in STATUS:
+            raise HTTPException(STATUS[kind], text)
+        yield _all_of((kind, text), events)
+
+
+async def _all_of(first: Event, rest: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    yield first
+    async for event in rest:
+        yield event
 
 
 @app.get("/")
@@ -157,8 +189,12 @@ def sign_in(request: Request, who: Name) -> Response:
 async def forget(request: Request, owner: User) -> Response:
     """Delete all that there is of a user, and give the receipt."""
     store: AsyncStore = request.state.store
+    return await _receipt(store.erase(owner, verify=True))
+
+
+async def _receipt(erasing: Awaitable[Erasure]) -> Response:
     try:
-        return JSONResponse(asdict(await store.erase(owner, verify=True)))
+        return JSONResponse(asdict(await erasing))
     except TurnstoreError:
         return JSONResponse({"detail": "Not all of it could be deleted. Please try again."}, 503)
 
@@ -189,14 +225,17 @@ async def turns(request: Request, chat: Chat) -> Response:
 
 @app.post("/c/{chat_id}/turns", response_class=EventSourceResponse)
 async def ask(
-    request: Request, chat: Chat, message: Message, ending: Ending
+    events: Annotated[AsyncIterator[Event], Depends(answering)],
 ) -> AsyncIterator[ServerSentEvent]:
     """Answer a message, piece by piece."""
-    openai, context = request.state.openai, request.state.context
-    events = answer(chat, openai, context, message.text, message.key)
-    ending.push_async_callback(events.aclose)
     async for kind, text in events:
         yield ServerSentEvent(event=kind, data=text)
+
+
+@app.delete("/c/{chat_id}")
+async def delete(chat: Chat) -> Response:
+    """Delete a chat with all that was remembered of it, and give the receipt."""
+    return await _receipt(chat.erase())
 
 
 @app.exception_handler(RequestValidationError)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from zlib import crc32
 
 from turnstore import AsyncStore
 from turnstore.context import Context, SavedTurn
-from turnstore.messages import Message
 
 # ---- The embedder: put a real one here ----------------------------------------------------------
 
@@ -63,14 +62,6 @@ def context_of(store: AsyncStore) -> Context:
     # The turn waits for the embedding. With an embedder that takes its time, let it be done in the
     # background, and close the exchanges before the store.
     return Context(sources=[recall], after=[titles_in(store), AsyncExchanges(facts)])
-
-
-def recalled_in(messages: Sequence[Message]) -> str:
-    """Give what was recalled for a turn, out of what its model is sent; empty if nothing was."""
-    for message in messages[1:]:  # the first are our own instructions
-        if message["role"] == "system":
-            return str(message["content"]).partition(f"{TITLE}:\n")[2]
-    return ""
 
 
 def titles_in(store: AsyncStore) -> Callable[[SavedTurn], Awaitable[None]]:

@@ -139,10 +139,88 @@ def test_an_outage_does_not_empty_the_list(tab: Tab, redis: EmbeddedServer) -> N
         expect(tab.chats).to_have_text([TOLD])
         tab.forgets()
         expect(tab.receipt).to_have_text("Not all of it could be deleted. Please try again.")
+        with tab.page.expect_response(lambda one: one.request.method == "DELETE") as told:
+            tab.deletes(TOLD)
+        assert told.value.status == 503
+        expect(tab.receipt).to_have_text("Not all of it could be deleted. Please try again.")
     finally:
         redis.restart()
     expect(tab.page.locator("#notice")).to_be_hidden()
     expect(tab.chats).to_have_text([TOLD])
+
+
+# ---- The end of a chat --------------------------------------------------------------------------
+
+
+def test_a_chat_is_deleted_with_what_was_remembered_of_it(
+    new_tab: NewTab, new_user: NewUser, model: ModelServer, store: Store
+) -> None:
+    ada = new_tab()
+    bob = new_tab(new_user(), ada.page.url)  # another user, at the same address
+    for tab in (ada, bob):
+        tab.say(TOLD)
+        expect(tab.stored).to_have_count(1)
+    elsewhere = new_tab(new_user(ada.user), ada.page.url)
+    expect(elsewhere.stored).to_have_count(1)
+    ada.begins_anew()
+    ada.say("Hello.")
+    expect(ada.stored).to_have_count(1)
+
+    ada.deletes(TOLD)
+    expect(ada.receipt).to_have_text(f"“{TOLD}” is deleted: turns 1, memories 1.")
+    for tab in (ada, elsewhere):
+        expect(tab.chats).to_have_text(["Hello."])
+    expect(elsewhere.stored).to_have_count(0)
+    expect(ada.stored).to_have_count(1)
+    expect(bob.chats).to_have_text([TOLD])
+    assert [one.turns for one in store.conversations(ada.user)] == [1]
+
+    ada.say("What is my cat called?")
+    expect(ada.stored).to_have_count(2)
+    expect(ada.recalled).to_have_count(0)
+    assert "Tom" not in str(model.requests[-1].messages)
+
+
+def test_the_chat_that_is_open_is_deleted_and_may_be_begun_anew(tab: Tab, store: Store) -> None:
+    tab.say(TOLD)
+    expect(tab.stored).to_have_count(1)
+    tab.deletes(TOLD)
+    expect(tab.page.get_by_text("What would you like to talk about?")).to_be_visible()
+    expect(tab.chats).to_have_count(0)
+    assert store.conversations(tab.user) == []
+    tab.say("Hello again")
+    expect(tab.stored).to_have_count(1)
+    expect(tab.chats).to_have_text(["Hello again"])
+
+
+def test_deleted_elsewhere_while_an_answer_streams(
+    new_tab: NewTab, new_user: NewUser, model: ModelServer, store: Store, hold: threading.Event
+) -> None:
+    tab = new_tab()
+    tab.say(TOLD)
+    expect(tab.stored).to_have_count(1)
+    elsewhere = new_tab(new_user(tab.user))
+    model.script(Reply("A fine name.", hold=hold))
+    tab.say("Is it a fine name?")
+    expect(tab.answers.last).to_have_text("A")
+    elsewhere.deletes(TOLD)
+    expect(elsewhere.receipt).to_contain_text("is deleted")
+    hold.set()
+    expect(tab.note).to_have_text("This chat was deleted meanwhile, so nothing of this is stored.")
+    assert store.conversations(tab.user) == []
+    tab.page.reload()  # the message is not sent again, either
+    expect(tab.page.get_by_text("What would you like to talk about?")).to_be_visible()
+    assert len(model.requests) == 2
+
+
+def test_who_says_no_deletes_nothing(tab: Tab) -> None:
+    tab.say(TOLD)
+    expect(tab.stored).to_have_count(1)
+    tab.page.once("dialog", lambda dialog: dialog.dismiss())
+    tab.page.get_by_role("button", name=f"Delete {TOLD}").click()
+    expect(tab.receipt).to_be_hidden()
+    tab.page.reload()
+    expect(tab.stored).to_have_count(1)
 
 
 # ---- The end of it all --------------------------------------------------------------------------
@@ -200,7 +278,7 @@ def test_forgotten_elsewhere_while_an_answer_streams(
     elsewhere.forgets()
     expect(elsewhere.receipt).to_contain_text("Nothing is left.")
     hold.set()
-    expect(tab.note).to_have_text("You were forgotten meanwhile, so nothing of this is stored.")
+    expect(tab.note).to_have_text("This chat was deleted meanwhile, so nothing of this is stored.")
     tab.sees(TOLD, "A fine name.")
     tab.page.reload()  # the message is not sent again, either
     expect(tab.page.get_by_text("What would you like to talk about?")).to_be_visible()

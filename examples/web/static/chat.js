@@ -2,7 +2,7 @@
 // elsewhere.
 
 import {addTurn, byId, fill, list, recall, removeTurn, say, scroller, scrolling, show} from "./turns.js"
-import {forgetUser, reason, said, showChats, whoAsks} from "./user.js"
+import {deleteChat, forgetUser, reason, said, showChats, whoAsks} from "./user.js"
 
 const chat = location.pathname.split("/").pop()
 const address = `/c/${chat}/turns`
@@ -35,7 +35,7 @@ async function sync() {
     } else if (response.status !== 304) {
       throw new Error(await reason(response))
     }
-    await showChats(user, chat)
+    await showChats(user, chat, remove)
     tell("")
   } catch (error) {
     tell(said(error))
@@ -108,7 +108,7 @@ async function attemptOnce({key, text, turn, abort}) {
   answer.textContent = ""
   for await (const {event, data} of events(response.body)) {
     if (event === "text" || event === "again") scrolling(() => { answer.append(data); say(turn, "") })
-    else if (event === "recalled") scrolling(() => recall(turn, data))
+    else if (event === "recalled") data && scrolling(() => recall(turn, data))
     else if (event === "saving") say(turn, "The answer is not stored yet. Trying again …")
     else return [event, data]
   }
@@ -149,10 +149,21 @@ input.onkeydown = event => {
 byId("stop").onclick = () => { asking?.abort.abort(); input.focus() }
 byId("forget").onclick = async () => {
   if (!confirm(`Delete all chats and memories of ${user}, for good?`)) return
-  asking?.abort.abort()
-  unanswered.clear()
+  stop()
   await forgetUser(user)
   await sync()
+}
+
+async function remove(id, title) {
+  if (!confirm(`Delete “${title}” and what is remembered of it, for good?`)) return
+  if (id === chat) stop()
+  await deleteChat(id, title)
+  await sync()
+}
+
+function stop() {
+  asking?.abort.abort()
+  unanswered.clear()
 }
 
 const [aside, main] = document.querySelectorAll("aside, main")

@@ -46,7 +46,8 @@ function askWho() {
   }
 }
 
-export async function showChats(user, current) {
+// Shows the list; `remove` is called with a chat that is to be deleted.
+export async function showChats(user, current, remove) {
   const found = []
   let older = ""  // where the next page begins; null behind the last
   for (let page = 0; page < pages && older !== null; page += 1) {
@@ -58,30 +59,40 @@ export async function showChats(user, current) {
     older = answer.older
   }
   byId("older").hidden = older === null
-  byId("older").onclick = () => { pages += 1; return showChats(user, current) }
+  byId("older").onclick = () => { pages += 1; return showChats(user, current, remove) }
   if (listed === JSON.stringify(found)) return
   listed = JSON.stringify(found)
   byId("chats").replaceChildren(...found.map(({id, title}) => {
-    const [item, link] = ["li", "a"].map(tag => document.createElement(tag))
+    const [item, link, button] = ["li", "a", "button"].map(tag => document.createElement(tag))
     link.href = `/c/${id}`
     link.textContent = title ?? "Untitled"
     if (id === current) link.setAttribute("aria-current", "page")
-    item.append(link)
+    button.textContent = "×"
+    button.title = "Delete"
+    button.setAttribute("aria-label", `Delete ${link.textContent}`)
+    button.onclick = () => remove(id, link.textContent)
+    item.append(link, button)
     return item
   }))
 }
 
-// Deletes all that there is of the user, and says what that was.
-export async function forgetUser(name) {
+// Both delete, and say what that was.
+export const forgetUser = name => erase("/me", ({conversations, turns}) =>
+  `${name} is forgotten: chats ${conversations}, turns ${turns}`)
+export const deleteChat = (id, title) => erase(`/c/${id}`, ({turns}) =>
+  `“${title}” is deleted: turns ${turns}`)
+
+async function erase(path, told) {
   const receipt = byId("receipt")
-  receipt.textContent = "Forgetting …"
+  receipt.textContent = "Deleting …"
   receipt.hidden = false
   try {
-    const response = await fetch("/me", {method: "DELETE"})
+    const response = await fetch(path, {method: "DELETE"})
     if (!response.ok) throw new Error(await reason(response))
-    const {conversations, turns, parts, verified} = await response.json()
-    receipt.textContent = `${name} is forgotten: chats ${conversations}, turns ${turns}, `
-      + `memories ${parts.facts ?? 0}.${verified ? " Nothing is left." : ""}`
+    const erased = await response.json()
+    const {facts = 0, exchanges = 0} = erased.parts
+    receipt.textContent = `${told(erased)}, memories ${facts + exchanges}.`
+      + (erased.verified ? " Nothing is left." : "")
   } catch (error) {
     receipt.textContent = said(error)
   }
