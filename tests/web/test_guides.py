@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import socket
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,18 +13,17 @@ import httpx2
 import pytest
 
 from tests.waiting import wait_until
-from tests.web.running import PYTHON, ROOT, SECONDS, Application, application
+from tests.web.guides import code_of, left
+from tests.web.running import PYTHON, SECONDS, Application, application
 from turnstore import Store
 from turnstore.server import free_port
 from turnstore.testing import ModelServer, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from turnstore.server import EmbeddedServer
 
-_BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _UVICORN = [*PYTHON, "-m", "uvicorn", "--workers", "2", "--port"]
 # gunicorn itself leaves sockets and files to the end of the process.
 _GUNICORN = [sys.executable, "-m", "gunicorn", "--preload", "--workers", "2", "--bind"]
@@ -46,12 +44,14 @@ class Case:
         server: The command line, up to the port.
         kind: For Django, whether it is `wsgi` or `asgi`.
         stream: The path that streams.
+        unknown: The status where nobody has said who they are.
     """
 
     guide: str
     server: list[str]
     kind: str = ""
     stream: str = "/stream"
+    unknown: int = 401
 
     @property
     def notices(self) -> bool:
@@ -65,8 +65,8 @@ class Case:
 CASES = [
     Case("fastapi", _UVICORN),
     Case("starlette", _UVICORN),
-    Case("django", _UVICORN, "asgi", "/astream"),
-    Case("django", _GUNICORN, "wsgi"),
+    Case("django", _UVICORN, "asgi", "/astream", unknown=400),
+    Case("django", _GUNICORN, "wsgi", unknown=400),
     Case("flask", _GUNICORN),
 ]
 
@@ -80,32 +80,30 @@ class Shop:
     model: ModelServer
     store: Store
 
-    def stream(self, client: httpx2.Client, text: str) -> Any:
+    def stream(self, client: httpx2.Client, text: str, **headers: str) -> Any:
         return client.stream(
             "POST",
             f"{self.app.url}{self.case.stream}",
             json={"text": text},
-            headers={"X-User": "ada"},
+            headers={"X-User": "ada", **headers},
         )
 
-    def said(self) -> list[str]:
-        chat = self.store.conversation("support", owner="ada")
+    def said(self, user: str = "ada") -> list[str]:
+        chat = self.store.conversation("support", owner=user)
         return [message["content"] for message in chat.read()]
 
 
-@pytest.fixture(params=CASES, ids=str)
-def shop(request: pytest.FixtureRequest, redis: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def shop(
+    request: pytest.FixtureRequest,
+    redis: EmbeddedServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Shop]:
     case: Case = request.param
-    text = (ROOT / f"docs/guides/web/{case.guide}.md").read_text()
-    blocks = [block for block in _BLOCK.findall(text) if "#>" not in block]
-    name = f"guide-{request.node.name}"
-    code = (
-        "\n".join(blocks)
-        .replace("redis://localhost:6379", redis.url)
-        .replace('"shop"', f'"{name}"')
-    )
-    (tmp_path / "guide.py").write_text(code)
-    (tmp_path / "main.py").write_text(
+    folder = tmp_path_factory.mktemp("guide")
+    name = f"guide-{case}"
+    (folder / "guide.py").write_text(code_of(case.guide, redis.url, name))
+    (folder / "main.py").write_text(
         _PROJECT.format(kind=case.kind) if case.kind else "from guide import app"
     )
     port = free_port()
@@ -117,8 +115,8 @@ def shop(request: pytest.FixtureRequest, redis: EmbeddedServer, tmp_path: Path) 
             application(
                 [*case.server, address, "main:app"],
                 f"http://127.0.0.1:{port}",
-                tmp_path / "log",
-                cwd=tmp_path,
+                folder / "log",
+                cwd=folder,
                 OPENAI_BASE_URL=model.base_url,
                 OPENAI_API_KEY="none-is-needed",
             )
@@ -128,52 +126,113 @@ def shop(request: pytest.FixtureRequest, redis: EmbeddedServer, tmp_path: Path) 
         assert "Traceback" not in said, said
 
 
-def left(model: ModelServer) -> bool:
-    """Say whether no client waits for the model: the answer that it is at has nobody any more."""
-    assert model._http is not None
-    return all(_is_left(connection) for connection in list(model._http.open))
-
-
-def _is_left(connection: socket.socket) -> bool:
-    try:
-        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return False
-    except OSError:  # closed on this side too
-        return True
+@pytest.fixture
+def client() -> Iterator[httpx2.Client]:
+    with httpx2.Client(timeout=SECONDS) as client:
+        yield client
 
 
 def lines(response: httpx2.Response) -> Iterator[str]:
     return (line for line in response.iter_lines() if line)
 
 
-def test_its_application_does_what_it_says(shop: Shop, hold: threading.Event) -> None:
-    with httpx2.Client(timeout=SECONDS) as client:
-        # Who leaves ends the call of the model, and nothing is stored.
-        held = threading.Event()
-        shop.model.script(Reply("word " * 10_000, hold=held, pause=0.02))
-        with shop.stream(client, "never mind") as response:
-            pieces = lines(response)  # the stream is closed as soon as nobody has it any more
-            assert next(pieces) == 'data: "word"'
-            assert not left(shop.model)
-        if not shop.case.notices:
-            held.set()
-        wait_until(lambda: left(shop.model), seconds=SECONDS)
+def test_who_leaves_ends_the_call_of_the_model(shop: Shop, client: httpx2.Client) -> None:
+    held = threading.Event()
+    shop.model.script(Reply("word " * 10_000, hold=held, pause=0.02))
+    with shop.stream(client, "never mind") as response:
+        pieces = lines(response)  # the stream is closed as soon as nobody has it any more
+        assert next(pieces) == 'data: "word"'
+        assert not left(shop.model)
+    if not shop.case.notices:
         held.set()
-        assert shop.said() == []
+    wait_until(lambda: left(shop.model), seconds=SECONDS)
+    held.set()
+    assert shop.said() == []
 
-        # Two streams at once, each in pieces: workers without threads answer one each.
-        shop.model.script(Reply("Hello Ada.", hold=hold), Reply("Hello again.", hold=hold))
-        with shop.stream(client, "one") as first, shop.stream(client, "two") as second:
-            both = lines(first), lines(second)
-            assert [next(one) for one in both] == ['data: "Hello"'] * 2
-            assert shop.said() == []
-            hold.set()
-            assert sorted([*both[0], *both[1]]) == ['data: " Ada."', 'data: " again."']
-        assert len(shop.said()) == 4
 
-        with shop.stream(client, "My name is Ada.") as response:
-            assert len(list(lines(response))) == 8
-        with shop.stream(client, "What is my name?") as response:
-            assert list(lines(response))[-1] == 'data: " Ada."'
-        assert len(shop.said()) == 8
+def test_it_streams_in_pieces_and_remembers(
+    shop: Shop, client: httpx2.Client, hold: threading.Event
+) -> None:
+    # Two streams at once: workers without threads answer one each.
+    bob = {"X-User": "bob"}
+    shop.model.script(Reply("Hello Ada.", hold=hold), Reply("Hello Bob.", hold=hold))
+    with shop.stream(client, "one") as first, shop.stream(client, "two", **bob) as second:
+        both = lines(first), lines(second)
+        assert [next(one) for one in both] == ['data: "Hello"'] * 2
+        assert shop.said() == shop.said("bob") == []
+        hold.set()
+        assert sorted([*both[0], *both[1]]) == ['data: " Ada."', 'data: " Bob."']
+    assert len(shop.said()) == len(shop.said("bob")) == 2
+
+    with shop.stream(client, "My name is Ada.") as response:
+        assert len(list(lines(response))) == 8
+    with shop.stream(client, "What is my name?") as response:
+        assert list(lines(response))[-1] == 'data: " Ada."'
+    assert len(shop.said()) == 6
+
+
+@pytest.mark.parametrize("name", ["", None], ids=["empty", "none"])
+def test_somebody_has_to_be_there(shop: Shop, client: httpx2.Client, name: str | None) -> None:
+    asked = len(shop.model.requests)
+    headers = {} if name is None else {"X-User": name}
+    for path in ("/ask", shop.case.stream):
+        answer = client.post(f"{shop.app.url}{path}", json={"text": "Hi"}, headers=headers)
+        assert answer.status_code == shop.case.unknown
+    assert len(shop.model.requests) == asked
+
+
+def test_what_fails_before_the_stream_has_a_status(
+    shop: Shop, client: httpx2.Client, redis: EmbeddedServer
+) -> None:
+    carol = {"X-User": "carol"}
+    shop.model.script(Reply.error(400))
+    with shop.stream(client, "Hi", **carol) as response:
+        assert response.status_code == 502
+    asked = len(shop.model.requests)
+    redis.kill()
+    try:
+        with shop.stream(client, "Hi", **carol) as response:
+            assert response.status_code == 503
+    finally:
+        redis.restart()
+    assert len(shop.model.requests) == asked
+    with shop.stream(client, "Hi", **carol) as response:
+        assert response.status_code == 200
+        assert len(list(lines(response))) > 1
+    assert len(shop.said("carol")) == 2
+
+
+@pytest.mark.parametrize("shop", CASES[:1], ids=str, indirect=True)
+@pytest.mark.parametrize("key", ["7", 'of "any" form, and longer than any turn id: ' + "x" * 200])
+def test_fastapi_answers_a_message_once(
+    shop: Shop, client: httpx2.Client, hold: threading.Event, key: str
+) -> None:
+    user = {"X-User": f"dora {len(key)}", "Idempotency-Key": key}
+    asked = len(shop.model.requests)
+    shop.model.script(Reply("Hello Dora.", hold=hold))
+    with ThreadPoolExecutor(1) as pool, shop.stream(client, "Hi", **user) as first:
+        pieces = lines(first)
+        assert next(pieces) == 'data: "Hello"'
+        again = pool.submit(
+            client.post, f"{shop.app.url}/stream", json={"text": "Hi"}, headers=user
+        )
+        hold.set()
+        assert list(pieces) == ['data: " Dora."']
+        assert (again.result().status_code, again.result().json()) == (200, "Hello Dora.")
+    assert len(shop.model.requests) == asked + 1
+    assert len(shop.said(user["X-User"])) == 2
+
+
+@pytest.mark.parametrize("shop", CASES[:1], ids=str, indirect=True)
+def test_fastapi_says_what_fails_later_in_an_event(shop: Shop, client: httpx2.Client) -> None:
+    hold = threading.Event()
+    shop.model.script(Reply("Hello Emma.", hold=hold))
+    emma = {"X-User": "emma"}
+    with shop.stream(client, "Hi", **emma) as response:
+        pieces = lines(response)
+        assert next(pieces) == 'data: "Hello"'
+        deleted = client.delete(f"{shop.app.url}/chat", headers=emma)  # while it is answered
+        assert (deleted.status_code, deleted.json()) == (200, 0)
+        hold.set()
+        assert list(pieces) == ['data: " Emma."', "event: failed", 'data: "ErasedError"']
+    assert shop.said("emma") == []

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import Client
-from django.urls import clear_url_caches, path
+from django.urls import path
 from fastapi import Depends, FastAPI
 from fastapi.responses import StreamingResponse
 from fastapi.testclient import TestClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from types import ModuleType
 
 WHOSE: ContextVar[str] = ContextVar("whose", default="nobody's")
 
@@ -75,17 +74,6 @@ def test_fastapi_ends_a_dependency_after_the_stream_or_before_it(
 
 
 # Django
-
-
-@pytest.fixture
-def urls(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Give the module that Django takes its URLs from."""
-    module = ModuleType("pitfalls_urls")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    if not settings.configured:
-        settings.configure(ROOT_URLCONF=module.__name__, ALLOWED_HOSTS=["*"])
-    clear_url_caches()
-    return module
 
 
 def test_django_streams_when_the_middleware_has_ended(
