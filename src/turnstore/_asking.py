@@ -1,9 +1,11 @@
 """Ask the caller's functions: a model, an embedder, a search; each in a thread that may hang.
 
 A function of Python's cannot be stopped. So where there is a deadline, and always beside an event
-loop, it runs in a thread of its own, which is left behind if it is too late: a daemon, so that it
-keeps neither the interpreter nor `asyncio.run` from their end. A function that hangs in as many
-threads as `_MOST_LATE` is not asked any more until one of them returns.
+loop, it runs in a thread that does nothing else meanwhile, and that is left behind if it is too
+late: a daemon, so that it keeps neither the interpreter nor `asyncio.run` from their end. One that
+has done its work takes the next: a new thread has memory of its own to get first, and a search in
+one takes a sixth longer. A function that hangs in as many threads as `_MOST_LATE` is not asked any
+more until one of them returns.
 """
 
 from __future__ import annotations
@@ -12,21 +14,28 @@ import asyncio
 import contextvars
 import inspect
 import os
+import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeAlias
 
 from ._calls import Ask
 
 __all__ = ["aask", "ask"]
 
 _MOST_LATE = 32
+_RESTING_SECONDS = 60.0
 
-# What was too late and still runs, and which function it is; a fork has none of the threads.
+_Work: TypeAlias = "queue.SimpleQueue[Callable[[], None]]"
+
+# What was too late and still runs, and which function it is; and where threads wait that have
+# nothing to do. A fork has none of the threads.
 _late: dict[Future[Any], Callable[..., Any]] = {}
+_resting: list[_Work] = []
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_late.clear)
+    os.register_at_fork(after_in_child=_resting.clear)
 
 
 def ask(question: Ask) -> Any:
@@ -103,10 +112,35 @@ def _started(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Future
             future.set_result(answer)
 
     if threading.main_thread().is_alive():
-        threading.Thread(target=work, name="turnstore-ask", daemon=True).start()
+        _in_a_thread(work)
     else:  # the interpreter ends, and starts no thread any more
         work()
     return future
+
+
+def _in_a_thread(work: Callable[[], None]) -> None:
+    try:
+        tasks = _resting.pop()
+    except IndexError:
+        tasks = queue.SimpleQueue()
+        threading.Thread(target=_serve, args=(tasks,), name="turnstore-ask", daemon=True).start()
+    tasks.put(work)
+
+
+def _serve(tasks: _Work) -> None:
+    """Do one piece of work after the other, until there is none for a while."""
+    while True:
+        try:
+            work = tasks.get(timeout=_RESTING_SECONDS)
+        except queue.Empty:
+            try:
+                _resting.remove(tasks)
+            except ValueError:  # it was just taken: there is work
+                continue
+            return
+        work()
+        del work  # and all that it holds
+        _resting.append(tasks)
 
 
 def _leave(future: Future[Any], function: Callable[..., Any]) -> None:

@@ -87,6 +87,28 @@ def test_a_function_that_hangs_is_not_asked_for_ever(way: Way, hanging: Hanging)
     assert way(Ask(hanging, ("a",), LONG)) == "a"
 
 
+def test_a_thread_that_has_answered_takes_the_next_question(way: Way) -> None:
+    threads: set[threading.Thread] = set()
+    for _ in range(10):
+        threads.add(way(Ask(threading.current_thread, (), LONG)))
+        wait_until(lambda: _asking._resting)
+    assert threading.current_thread() not in threads
+    assert len(threads) < 10
+
+
+def test_a_thread_that_hangs_is_left_alone(way: Way, hanging: Hanging) -> None:
+    with pytest.raises(TimeoutError):
+        way(Ask(hanging, ("a",), SOON))
+    assert way(Ask(str.upper, ("a",), LONG)) == "A"
+
+
+def test_a_thread_without_work_ends(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_asking, "_RESTING_SECONDS", 0.01)
+    thread = way(Ask(threading.current_thread, (), LONG))
+    wait_until(lambda: not thread.is_alive())
+    assert way(Ask(str.upper, ("a",), LONG)) == "A"
+
+
 def test_it_may_not_end_whatever_asks(way: Way) -> None:
     nothing: Iterator[str] = iter(())
     with pytest.raises(RuntimeError, match="StopIteration"):
