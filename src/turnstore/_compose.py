@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -24,10 +23,6 @@ from .messages import Format, Message, format_named
 from .results import History
 
 __all__ = ["Plan", "compose", "without_known"]
-
-
-# Whose messages of text are nothing but that; a tool's, for one, answers a call.
-_SPEAKERS = frozenset(("user", "assistant", "system", "developer"))
 
 
 class Plan(NamedTuple):
@@ -167,7 +162,7 @@ class _Group:
 
     def add(self, messages: list[Message], rules: Format) -> None:
         for message in messages:
-            if _are_plain((message,)):
+            if rules.is_plain(message):
                 continue
             for result in rules.results(message):
                 if result in self.waiting:
@@ -189,7 +184,7 @@ def _groups(history: History, rules: Format, on_other_format: str, *, apart: boo
     for number, name, messages in history.pieces:
         if name != rules.name:
             messages = _as_text(messages, name, rules, on_other_format)  # noqa: PLW2901 - as sent
-        if whole and _are_plain(messages):
+        if whole and all(map(rules.is_plain, messages)):
             if not latest.plain:
                 groups.append(latest := _Group(plain=True))
             latest.messages += messages
@@ -199,35 +194,6 @@ def _groups(history: History, rules: Format, on_other_format: str, *, apart: boo
             latest.add(messages, rules)
         turn = number
     return groups
-
-
-def _are_plain(messages: Iterable[Message]) -> bool:
-    """Tell whether there is nothing in them but who says what: no call, no result, no null."""
-    try:
-        for message in messages:
-            content = message["content"]
-            if (
-                len(message) != 2  # noqa: PLR2004 - as said
-                or message["role"] not in _SPEAKERS
-                or (type(content) is not str and not _is_text(content))
-            ):
-                return False
-    except (KeyError, TypeError):  # another field than these; a role that is no text
-        return False
-    return True
-
-
-def _is_text(content: Any) -> bool:
-    """Tell whether a content is blocks of text alone, none of which is empty."""
-    if type(content) is not list or not content:
-        return False
-    for block in content:
-        if len(block) != 2 or block["type"] != "text":  # noqa: PLR2004 - a type and a text
-            return False
-        text = block["text"]
-        if type(text) is not str or not text or text.isspace():
-            return False
-    return True
 
 
 def _continues(group: _Group, messages: list[Message], rules: Format) -> bool:

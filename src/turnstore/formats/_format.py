@@ -10,6 +10,10 @@ Message: TypeAlias = dict[str, Any]
 """A message as it is stored and given back: the provider's JSON as a plain dict."""
 
 
+# Whose messages of text are nothing but that; a tool's, for one, answers a call.
+_SPEAKERS = frozenset(("user", "assistant", "system", "developer"))
+
+
 class Format:
     """The rules of a format that turnstore knows nothing more of: roles, and no tools.
 
@@ -67,6 +71,21 @@ class Format:
         del message
         return []
 
+    def is_plain(self, message: Message) -> bool:
+        """Tell, at little cost, that it calls and answers nothing and goes out as it is stored.
+
+        Most messages are plain; for one that is not told to be, the other rules are asked.
+        """
+        try:
+            content = message["content"]
+            return (
+                len(message) == 2  # noqa: PLR2004 - who says what
+                and message["role"] in _SPEAKERS
+                and (type(content) is str or _is_text(content))
+            )
+        except (KeyError, TypeError):  # another field than these; a role that is no text
+            return False
+
     def outgoing(self, message: Message) -> Message:
         """Give a stored message as the provider takes it back."""
         return message
@@ -87,6 +106,19 @@ class Format:
     def text(self, message: Message) -> str:
         """Give what a person would read in it; empty where there is no text."""
         return _text(message.get("content"))
+
+
+def _is_text(content: Any) -> bool:
+    """Tell whether a content is blocks of text alone, none of which is empty."""
+    if type(content) is not list or not content:
+        return False
+    for block in content:
+        if len(block) != 2 or block["type"] != "text":  # noqa: PLR2004 - a type and a text
+            return False
+        text = block["text"]
+        if type(text) is not str or not text or text.isspace():
+            return False
+    return True
 
 
 def _text(content: Any) -> str:

@@ -60,6 +60,15 @@ class LangChain(Format):
         role = message["data"].get("role") if message["type"] == "chat" else message["type"]
         return role in ("ai", "assistant")
 
+    def is_plain(self, message: Message) -> bool:
+        data = message["data"]
+        return message["type"] == "human" or (
+            message["type"] == "ai"
+            and not data.get("tool_calls")
+            and not data.get("invalid_tool_calls")
+            and not data.get("additional_kwargs")
+        )
+
     def calls(self, message: Message) -> list[str]:
         if message["type"] != "ai":
             return []

@@ -83,6 +83,9 @@ class OpenAIResponses(Format):
             msg = f"an item of {self.name} has a type or a role; found the keys {list(message)}"
             raise ValueError(msg)
 
+    def is_plain(self, message: Message) -> bool:
+        return "role" in message and message.get("type", "message") == "message"
+
     def is_reply(self, message: Message) -> bool:
         if "role" in message:
             return bool(message["role"] == "assistant")
