@@ -11,30 +11,38 @@ from report import find, time_text
 Figure = dict[str, Any]
 BEGIN = "<!-- facts, cost: drawn by `python benchmarks/run.py table --write` -->"
 END = "<!-- /facts -->"
+_SCHEMA = 2
 _SECOND = 1_000_000
-_WHERE = ("one owner", "one large owner", "many owners")
+_WHERE = ("one owner", "many owners", "one large owner")  # as they are searched
+_FILLED = ("one owner", "one large owner", "many owners")
+_ERASED = ("one owner", "one large owner")
 
 
 def table(result: dict[str, Any]) -> str:
     """Search, bytes and erasing of each subject; what recall adds; what could not be measured."""
-    lines: list[str] = []
-    failures: list[str] = []
-    ours: list[Figure] = []
+    ours = result["ours"]
+    failures = [f"- {one['subject']}: {one['reason']}" for one in ours["failures"]]
+    measured = [peer for peer in result["peers"].values() if peer["figures"]]
     for peer in result["peers"].values():
         failures += [f"- {peer['title']}: {one['reason']}" for one in peer["failures"]]
-        figures = peer["figures"]
-        if not figures:
-            continue
-        if not lines:
-            lines += [*_setting(result, peer), "", *_head(figures, peer["owners"])]
-        names = list(dict.fromkeys(one["subject"] for one in figures if one["case"] == "search"))
-        if not ours:
-            ours = figures
-            lines += [_row(figures, name, name) for name in names[:-1]]
-        lines.append(_row(figures, names[-1], peer["title"], beside=names[:-1]))
-    if find(ours, case="recall", subject="added"):
-        lines += ["", _recall(ours)]
+    lines: list[str] = []
+    if ours["figures"]:
+        # What is ours was searched beside the first peer; it was filled and erased by itself.
+        figures = [*(measured[0]["figures"] if measured else ()), *ours["figures"]]
+        owners = ours["owners"]
+        lines += [_setting(result, ours["environment"]), "", *_head(figures, owners)]
+        filled = (one["subject"] for one in ours["figures"] if one["case"] == "fill")
+        lines += [_row(figures, name, name, owners) for name in dict.fromkeys(filled)]
+        lines += [_peer_row(peer, owners) for peer in measured]
+        if find(figures, case="recall", subject="added"):
+            lines += ["", _recall(figures)]
     return "\n".join([*lines, *(["", "Not measured:", "", *failures] if failures else [])])
+
+
+def _peer_row(peer: dict[str, Any], owners: int) -> str:
+    searched = (one["subject"] for one in peer["figures"] if one["case"] == "search")
+    *beside, name = dict.fromkeys(searched)
+    return _row(peer["figures"], name, peer["title"], owners, beside)
 
 
 def _recall(figures: list[Figure]) -> str:
@@ -58,33 +66,37 @@ def _recall(figures: list[Figure]) -> str:
     return f"What `Recall` adds to a turn (300 facts, plain). With {'. With '.join(parts)}."
 
 
-def _setting(result: dict[str, Any], peer: dict[str, Any]) -> list[str]:
-    where = peer["environment"]
+def _setting(result: dict[str, Any], where: dict[str, Any]) -> str:
     quick = " **A smoke test: these figures mean nothing.**" if result["quick"] else ""
-    text = (
+    return (
         f"Measured on {result['date']}: {where['server']} with RediSearch 2.10, Python "
         f"{where['python']}; {where['cpus']} cores shared by client and servers; vectors of 384 "
         "numbers, made without an embedder; a server for each subject, all of them searched in "
         f"the same rounds.{quick}"
     )
-    return [text]
 
 
 def _head(figures: list[Figure], owners: int) -> list[str]:
     large = find(figures, case="search", where="one large owner")
     size = f"{large['facts']:,}" if large else "–"
-    cases = ("300 facts", f"{size} facts", f"300 facts, {owners:,} other owners")
+    cases = (
+        "300 facts, alone",
+        f"300 facts, one of {owners:,} owners",
+        f"{size} facts, beside them",
+    )
     searches = " | ".join(f"search, {case}: p50 / p95" for case in cases)
     return [
         (
-            f"| | {searches} | bytes a fact, 300 / {size} / many | storing one fact "
-            f"| erase 300 / {size} |"
+            f"| | {searches} | bytes a fact, 300 / {size} / {owners:,} × 300 "
+            f"| storing one fact, {size} / {owners:,} × 300 | erase 300 / {size} |"
         ),
         "|---" * 7 + "|",
     ]
 
 
-def _row(figures: list[Figure], name: str, title: str, beside: list[str] | None = None) -> str:
+def _row(
+    figures: list[Figure], name: str, title: str, owners: int, beside: list[str] | None = None
+) -> str:
     cells: list[str] = []
     for where in _WHERE:
         figure = find(figures, case="search", where=where, subject=name)
@@ -96,20 +108,22 @@ def _row(figures: list[Figure], name: str, title: str, beside: list[str] | None 
             ratios = [figure["ratio_to"][other] for other in beside]
             text += " (" + " / ".join(f"{ratio:.2f}×" for ratio in ratios) + ")"
         cells.append(text)
-    fills = [find(figures, case="fill", where=where, subject=name) for where in _WHERE]
+    fills = [find(figures, case="fill", where=where, subject=name) for where in _FILLED]
     cells.append(" / ".join(f"{fill['bytes_per_fact']:,}" if fill else "–" for fill in fills))
-    cells.append(time_text(fills[-1]["us_per_fact"]) if fills[-1] else "–")
-    erased = [
-        find(figures, case="erase", where=where, subject=name)
-        for where in ("one owner", "one large owner")
-    ]
-    cells.append(
-        " / ".join(
-            _seconds(one["median_us"]) if one and one["median_us"] is not None else "no way"
-            for one in erased
-        )
-    )
+    stored = " / ".join(time_text(fill["us_per_fact"]) if fill else "–" for fill in fills[1:])
+    last = fills[-1]
+    if last and last["owners"] < owners:
+        stored += f" (the time was up after {last['owners']:,} owners)"
+    cells.append(stored)
+    erased = [find(figures, case="erase", where=where, subject=name) for where in _ERASED]
+    cells.append(" / ".join(_erasure(one) for one in erased))
     return f"| {title} | {' | '.join(cells)} |"
+
+
+def _erasure(figure: Figure | None) -> str:
+    if figure is None:
+        return "–"
+    return "no way" if figure["median_us"] is None else _seconds(figure["median_us"])
 
 
 def _seconds(microseconds: float) -> str:
@@ -118,9 +132,9 @@ def _seconds(microseconds: float) -> str:
 
 
 def replace(page: str, result: dict[str, Any] | None) -> str:
-    """The page with the table between its marks, where it has any."""
+    """The page with the table between its marks, where it has any, of results of this layout."""
     before, found, rest = page.partition(BEGIN)
-    if not found or result is None:
+    if not found or result is None or result["schema"] != _SCHEMA:
         return page
     _, closed, after = rest.partition(END)
     if not closed:

@@ -29,6 +29,7 @@ import report_context
 import report_facts
 import report_retrieval
 import report_wrap
+from facts import running
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -119,40 +120,7 @@ def retrieval(arguments: list[str], output: Path | None) -> int:
 
 def facts(options: argparse.Namespace) -> int:
     """Measure what facts cost, in the environment of each peer, and write the results."""
-    known = peers_setup.facts_peers()
-    names = list(known) if options.peers is None else options.peers
-    reasons = peers_setup.setup(names)
-    environment = {**os.environ, "PYTHONPATH": f"{HERE.parent / 'src'}{os.pathsep}{HERE}"}
-    result: dict[str, Any] = {
-        "schema": 1,
-        "date": dt.datetime.now(dt.UTC).date().isoformat(),
-        "quick": options.quick,
-        "peers": {},
-    }
-    for name in names:
-        print(f"peer {name}", file=sys.stderr, flush=True)
-        title = known[name]["title"]
-        if name in reasons:
-            failures = [{"subject": title, "reason": reasons[name]}]
-            result["peers"][name] = {"title": title, "figures": [], "failures": failures}
-            continue
-        arguments = ["--peer", known[name]["adapter"], *(["--quick"] if options.quick else [])]
-        if name != names[0]:  # all engines once, and beside each peer the one that is like it
-            arguments += ["--engines", "search"]
-        done = subprocess.run(
-            [str(peers_setup.python(name)), "-m", "facts.measure", *arguments],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-            check=False,
-        )
-        lines = done.stdout.strip().splitlines() or [""]
-        answer = (
-            json.loads(lines[-1])
-            if lines[-1].startswith("{")
-            else {"figures": [], "failures": [{"subject": title, "reason": "it ended early"}]}
-        )
-        result["peers"][name] = {"title": title, **answer}
+    result = running.measured(options.peers, quick=options.quick)
     output = options.output or RESULTS / "facts" / f"{result['date']}.json"
     output.parent.mkdir(exist_ok=True, parents=True)
     output.write_text(json.dumps(result, indent=1) + "\n")
@@ -231,7 +199,7 @@ def main() -> int:
     found.add_argument("--output", type=Path)
     cost = commands.add_parser("facts")
     cost.add_argument("--quick", action="store_true", help="a smoke test: the figures mean nothing")
-    cost.add_argument("--peers", nargs="*", metavar="PEER", help="these peers only")
+    cost.add_argument("--peers", nargs="*", metavar="PEER", help="these peers only; none if empty")
     cost.add_argument("--output", type=Path)
     drawn = commands.add_parser("table")
     drawn.add_argument("--write", type=Path, nargs="*")

@@ -10,6 +10,7 @@ import redis
 from turnstore import Store
 from turnstore.context import Context
 from turnstore.facts import Facts, NewFact, Recall
+from turnstore.facts import Search as Index
 
 from . import corpus
 
@@ -50,7 +51,8 @@ class Subject:
 class Ours(Subject):
     """Facts on one engine, with the default ranking."""
 
-    engine: ClassVar[str]
+    key: ClassVar[str]
+    engine: ClassVar[Any]
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -63,8 +65,8 @@ class Ours(Subject):
             embedder="bench:1",
             engine=self.engine,
         )
-        recall = Recall(self.facts, min_score=None, deadline=None)
-        self.contexts = {False: Context(), True: Context(sources=[recall])}
+        self.recall = Recall(self.facts, min_score=None)
+        self.contexts = {False: Context(), True: Context(sources=[self.recall])}
 
     def _embed(self, texts: list[str]) -> Any:
         if self.embedding_ms:
@@ -100,21 +102,29 @@ class Plain(Ours):
     """In numpy."""
 
     name = "turnstore, plain"
-    engine = "plain"
+    key = engine = "plain"
 
 
 class VectorSet(Ours):
     """In vector sets."""
 
     name = "turnstore, vectorset"
-    engine = "vectorset"
+    key = engine = "vectorset"
 
 
 class Search(Ours):
-    """In RediSearch."""
+    """In RediSearch, with HNSW."""
 
     name = "turnstore, search"
-    engine = "search"
+    key = engine = "search"
 
 
-OURS: tuple[type[Ours], ...] = (Plain, VectorSet, Search)
+class Flat(Ours):
+    """In RediSearch, without a graph."""
+
+    name = "turnstore, search, FLAT"
+    key = "flat"
+    engine = Index(algorithm="flat")
+
+
+OURS: tuple[type[Ours], ...] = (Plain, VectorSet, Search, Flat)

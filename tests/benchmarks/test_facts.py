@@ -23,15 +23,19 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         del sys.modules[name]
 
 
-def figures(name: str, others: dict[str, float], erased_us: float | None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for where in WHERE:
-        times = {"facts": 300, "median_us": 2_000.0, "p95_us": 3_000.0, "ratio_to": others}
-        found.append({"case": "search", "where": where, "subject": name, **times})
-        sizes = {"bytes_per_fact": 2_900, "us_per_fact": 150.0}
-        found.append({"case": "fill", "where": where, "subject": name, **sizes})
+def searches(name: str, others: dict[str, float]) -> list[dict[str, Any]]:
+    times = {"facts": 300, "median_us": 2_000.0, "p95_us": 3_000.0, "ratio_to": others}
+    return [{"case": "search", "where": where, "subject": name, **times} for where in WHERE]
+
+
+def fills(name: str, owners: int = 1_000) -> list[dict[str, Any]]:
+    sizes = {"bytes_per_fact": 2_900, "us_per_fact": 150.0, "owners": owners}
+    return [{"case": "fill", "where": where, "subject": name, **sizes} for where in WHERE]
+
+
+def erasures(name: str, erased_us: float | None) -> list[dict[str, Any]]:
     erased = {"case": "erase", "subject": name, "median_us": erased_us}
-    return [*found, *({**erased, "where": where} for where in WHERE[:2])]
+    return [{**erased, "where": where} for where in WHERE[:2]]
 
 
 def recall(embedding_ms: int) -> list[dict[str, Any]]:
@@ -41,22 +45,25 @@ def recall(embedding_ms: int) -> list[dict[str, Any]]:
     return [*measured, {**common, "subject": "added", "of_search": 1.05}]
 
 
-def result(**peers: Any) -> dict[str, Any]:
+def result(ours: list[dict[str, Any]], **peers: Any) -> dict[str, Any]:
     environment = {"server": "Redis 8.2.3", "python": "3.11.7", "cpus": 2}
     common = {"failures": [], "figures": [], "owners": 1_000, "environment": environment}
     return {
+        "schema": 2,
         "date": "2026-11-30",
         "quick": False,
+        "ours": {**common, "figures": ours},
         "peers": {name: {**common, **peer} for name, peer in peers.items()},
     }
 
 
 def test_each_subject_has_a_row_and_what_failed_is_said(report: Any) -> None:
-    ours = figures("turnstore, plain", {"peer": 4.0}, 12_000.0)
-    peer = figures("peer", {"turnstore, plain": 0.25}, 43_000_000.0)
+    plain = "turnstore, plain"
+    peer = [*searches("peer", {plain: 0.25}), *fills("peer"), *erasures("peer", 43_000_000.0)]
     drawn = report.table(
         result(
-            first={"title": "A peer", "figures": [*ours, *peer, *recall(0), *recall(10)]},
+            [*fills(plain), *recall(0), *recall(10), *erasures(plain, 12_000.0)],
+            first={"title": "A peer", "figures": [*searches(plain, {"peer": 4.0}), *peer]},
             second={"title": "Another", "failures": [{"reason": "it cannot be made"}]},
         )
     )
@@ -64,19 +71,38 @@ def test_each_subject_has_a_row_and_what_failed_is_said(report: Any) -> None:
     assert "| A peer | 2.0 ms / 3.0 ms (0.25\u00d7) |" in drawn
     assert "12 ms / 12 ms |" in drawn
     assert "43.0 s / 43.0 s |" in drawn
-    assert "300 facts, 1,000 other owners" in drawn
+    assert "300 facts, one of 1,000 owners" in drawn
     assert "recall 2.5 ms, the search with its embedding by itself 2.0 ms" in drawn
     assert "takes 10 ms: a turn 400 µs" in drawn
     assert drawn.endswith("Not measured:\n\n- Another: it cannot be made")
 
 
-def test_who_has_no_way_to_erase_is_named_so(report: Any) -> None:
-    drawn = report.table(result(one={"title": "A peer", "figures": figures("peer", {}, None)}))
-    assert "| no way / no way |" in drawn
+def test_without_peers_there_are_the_rows_of_the_engines(report: Any) -> None:
+    name = "turnstore, plain"
+    drawn = report.table(result([*fills(name), *searches(name, {}), *erasures(name, 12_000.0)]))
+    assert "| turnstore, plain | 2.0 ms / 3.0 ms |" in drawn
     assert "Recall" not in drawn
+
+
+def test_who_has_no_way_to_erase_is_named_so(report: Any) -> None:
+    peer = [*searches("peer", {}), *fills("peer"), *erasures("peer", None)]
+    drawn = report.table(result(fills("ours"), one={"title": "A peer", "figures": peer}))
+    assert "| no way / no way |" in drawn
+
+
+def test_whose_time_to_be_filled_was_up_is_named_so(report: Any) -> None:
+    peer = [*searches("peer", {}), *fills("peer", owners=420)]
+    drawn = report.table(result(fills("ours"), one={"title": "A peer", "figures": peer}))
+    assert "| 150 µs / 150 µs (the time was up after 420 owners) |" in drawn
+    assert drawn.count("the time was up") == 1
 
 
 def test_a_page_without_the_closing_mark_is_refused(report: Any) -> None:
     with pytest.raises(ValueError, match="lacks the mark"):
-        report.replace(report.BEGIN, result())
-    assert report.replace("no marks", result()) == "no marks"
+        report.replace(report.BEGIN, result([]))
+    assert report.replace("no marks", result([])) == "no marks"
+
+
+def test_results_of_another_layout_change_nothing(report: Any) -> None:
+    page = f"{report.BEGIN}\nas it was\n{report.END}"
+    assert report.replace(page, {**result([]), "schema": 1}) == page
