@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _json
 from ._calls import Flow
+from ._carrying import carry, load
 from ._checks import check_turn_id, plain_meta
 from ._compose import Plan, compose, without_known
 from ._history import IDS_KEPT, Draft
@@ -186,7 +187,7 @@ class Pending:
                 raise self.load_error
             # With a lease it has begun already, before it waited.
             begins = self._hold is None
-            history = yield from self._place.load(options.context, begins=begins)
+            history = yield from load(self._place, options.context, begins=begins)
             self._began = history.began if begins else self._began
             if self._may_be_saved:
                 yield from self._look_for_itself(history)
@@ -269,8 +270,8 @@ class Pending:
         summary = ""
         if self.load_error is None:
             closes = prepared.boundary is not None
-            summary, self._after = yield from place.carry(
-                context, history, prepared.history, closes=closes
+            summary, self._after = yield from carry(
+                place, context, history, prepared.history, closes=closes
             )
         self._shown, self._recalled = prepared.history, prepared.recalled
         self._injected = "\n\n".join(text for text in (prepared.injected, summary) if text)

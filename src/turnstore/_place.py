@@ -26,15 +26,7 @@ from ._history import Draft
 from ._keys import Keys, OwnerKeys
 from ._redaction import Redact, redacted, redacted_text
 from ._windowing import Density
-from .context import Context, Summary, TokenCounter
-from .context.summary import (
-    Carried,
-    carried,
-    fold,
-    is_due,
-    summary_call,
-    warn_of_uncounted,
-)
+from .context import TokenCounter
 from .context.tokens import token_counter
 from .errors import LimitError
 from .messages import Format, Input, Message, format_named, plain_messages
@@ -197,61 +189,10 @@ class Place:
         """What counts the tokens of the store."""
         return self._home.counter
 
-    def summarize(self, context: Context) -> Flow[str]:
-        """Fold what stands before the window into the summary."""
-        if not isinstance(context, Context) or context.summary is None:
-            msg = (
-                "summarize() takes a Context that has a summary, as in Context(summary=Summary(…))"
-            )
-            raise TypeError(msg)
-        return self._summarize(context, context.summary)
-
-    def carry(
-        self, context: Context, history: History, shown: History, *, closes: bool
-    ) -> Flow[tuple[str, Flow[Carried] | None]]:
-        """Give the summary to send before a history, and what is to be folded after the save.
-
-        Args:
-            context: What has a summary, or none.
-            history: What the window holds.
-            shown: The part of it that is sent.
-            closes: Whether a topic ends with this history, which is then folded whole.
-        """
-        summary = context.summary
-        if summary is None:
-            return "", None
-        if summary.after_tokens is not None and self.counter is None:
-            yield from self._count()
-            warn_of_uncounted(history)
-        if not history:
-            return "", None
-        first = shown.first_turn if shown else history.elements[-1].turn + 1
-        if first == 1:
-            return "", None  # nothing stands before it, and nothing ever did
-        self._home.density.outgrown = True
-        known: Carried = history.beside or (yield from carried(self.keys, context.counts))
-        after: Flow[Carried] | None = None
-        # Where no older turn is held, those before the window were dropped: nothing to fold.
-        due = shown.has_older and is_due(summary, known, first, shown.tokens_before)
-        if closes or due:
-            folding = fold(self.keys, summary, first, context.counts, clean=self.redacted_text)
-            if summary.when == "before":
-                folded = yield from folding
-                known = folded if folded.text else known
-            elif summary.when == "after":
-                after = folding
-        return summary.carried(known), after
-
-    def _summarize(self, context: Context, summary: Summary) -> Flow[str]:
-        history = yield from self.read(context.window)
-        elements = history.elements
-        if not elements:
-            return ""
-        first = elements[0].turn
-        known = yield from fold(
-            self.keys, summary, first, context.counts, clean=self.redacted_text, strict=True
-        )
-        return known.text
+    @property
+    def density(self) -> Density:
+        """What reads of the store have learnt."""
+        return self._home.density
 
     def sibling(self, identifier: str, owner: str | None = None) -> Place:
         """Find the place of another conversation of the same store, and of the same owner.
@@ -389,12 +330,6 @@ class Place:
             began=began,
         )
 
-    def load(self, context: Context, *, begins: bool) -> Flow[History]:
-        """Read what a turn begins with; see `read`."""
-        along = context.summary is not None and self._home.density.outgrown
-        beside = summary_call(self.keys) if along else None
-        return self.read(context.window, begins=begins, beside=beside)
-
     def read(
         self, window: Window | None, *, begins: bool = False, beside: Call | None = None
     ) -> Flow[History]:
@@ -412,14 +347,14 @@ class Place:
         self, window: Window, begin: Call | None, beside: Call | None
     ) -> Flow[History]:
         home = self._home
-        yield from self._count()
+        yield from self.count()
         return (
             yield from _history.read(
                 self.keys, window, home.density, home.counter, begin=begin, beside=beside
             )
         )
 
-    def _count(self) -> Flow[None]:
+    def count(self) -> Flow[None]:
         """Count tokens from now on, if nothing did so; an event loop goes on meanwhile."""
         if self._home.counter is None:
             self._home.counter = yield Ask(token_counter, (None,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeVar
 
+from ._carrying import summarize
 from ._keeping import Keeping
 from ._leases import Lease
 from ._place import Place
@@ -298,7 +299,7 @@ class Conversation(Keeping):
         Cost:
             Two round trips; for each 50 turns, two more and the model.
         """
-        return self._run(self._place.summarize(context))
+        return self._run(summarize(self._place, context))
 
     def turn(  # noqa: PLR0913 - options by keyword
         self,

@@ -149,8 +149,7 @@ def facts_page() -> str:
     lines[-1] += "[keep facts of your users](../guides/facts.md). What lies in Redis: "
     lines[-1] += "[keys and scripts of facts](facts-keys-and-scripts.md)."
     texts = [f"`{name}`" for name in facts.__all__ if name.isupper()]
-    if texts:
-        lines[-1] += f" Default texts are {', '.join(texts)}."
+    lines[-1] += f" Default texts are {', '.join(texts)}."
     for name in facts.__all__:
         thing = getattr(facts, name)
         if not (name.startswith("Async") or name.isupper()):

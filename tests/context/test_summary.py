@@ -20,6 +20,7 @@ from tests.context.folds import (
 from tests.servers.facade import inner
 from turnstore import Window
 from turnstore._calls import Together
+from turnstore._carrying import load
 from turnstore.context import Context, Summary
 
 if TYPE_CHECKING:
@@ -375,7 +376,7 @@ async def test_a_store_that_needed_a_summary_reads_it_together_with_the_turns(
     context = echoing(echo)
 
     def first_step() -> Any:
-        return next(inner(chat)._place.load(context, begins=True))
+        return next(load(inner(chat)._place, context, begins=True))
 
     assert first_step().command == "lrange"
     for number in range(1, 7):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeVar
 
+from turnstore._carrying import summarize
 from turnstore._leases import Lease
 from turnstore._place import Place
 from turnstore.aio._frameworks import AsyncFrameworks
@@ -298,7 +299,7 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
         Cost:
             Two round trips; for each 50 turns, two more and the model.
         """
-        return await self._run(self._place.summarize(context))
+        return await self._run(summarize(self._place, context))
 
     def turn(  # noqa: PLR0913 - options by keyword
         self,
