@@ -140,7 +140,9 @@ def test_list_says_what_there_is_besides_conversations(shop: Shop) -> None:
 
 def test_list_gives_json(shop: Shop) -> None:
     done = shop.run("list", "ada", "--json", "--limit", "1")
-    (info,) = shop.store.conversations("ada", 1)
+    page = shop.store.conversations("ada", 1)
+    assert done.stderr == f"turnstore: older conversations: --before {page.cursor}\n"
+    (info,) = page
     assert json.loads(done.stdout) == {
         "id": "trip",
         "title": "A trip\u202e",

@@ -121,7 +121,7 @@ def parser() -> argparse.ArgumentParser:
         "--before",
         type=int,
         metavar="CURSOR",
-        help="older ones: the number in the last line of the list before",
+        help="older ones: the number that the list before ended with",
     )
     listing.add_argument(
         "--json", action="store_true", help="one JSON object a line for each conversation"

@@ -47,8 +47,12 @@ def _list(store: Store, options: argparse.Namespace, terminal: Terminal) -> int:
             + terminal.styled(_one_line(info.id), "bold")
             + title
         )
-    if page.cursor is not None and not options.json:
-        terminal.line(terminal.styled(f"older conversations: --before {page.cursor}", "faint"))
+    if page.cursor is not None:
+        older = f"older conversations: --before {page.cursor}"
+        if options.json:
+            terminal.note(older)
+        else:
+            terminal.line(terminal.styled(older, "faint"))
     return 0
 
 
@@ -61,7 +65,7 @@ def _nothing_listed(store: Store, options: argparse.Namespace, terminal: Termina
     if not facts:
         terminal.fail(f"no conversations {_whose(options)}")
         return 1
-    say = terminal.fail if options.json else terminal.line
+    say = terminal.note if options.json else terminal.line
     say(
         f"no conversations, but {counted(facts, 'fact')} {_whose(options)}; "
         "turnstore erase --dry-run counts all that there is"

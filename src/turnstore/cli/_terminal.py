@@ -129,7 +129,11 @@ class Terminal:
         return said
 
     def fail(self, text: str) -> None:
-        """Print to standard error what went wrong."""
+        """Print what went wrong."""
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Print to standard error, which programs that read the output do not see."""
         sys.stdout.flush()
         print(f"turnstore: {harmless(text)}", file=sys.stderr, flush=True)
 
