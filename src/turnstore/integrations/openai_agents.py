@@ -200,6 +200,8 @@ class AgentsSession:
 
     def _seen(self, turn: AsyncPendingTurn, limit: int | None) -> list[Message]:
         sent = turn.messages
+        if limit is None and not self._undone and not self._cleared:
+            return [*sent, *self._staged]
         ahead = len(sent) - len(compose(turn.history, [], _RULES, self._other).send)
         room = None if limit is None else max(limit - len(self._staged), 1)
         past = compose(self._history(turn, room), [], _RULES, self._other).send
