@@ -27,6 +27,7 @@ import report
 import report_brief
 import report_context
 import report_facts
+import report_frameworks
 import report_retrieval
 import report_wrap
 from facts import running
@@ -89,6 +90,9 @@ def run(options: argparse.Namespace) -> int:
     output = options.output or RESULTS / f"{result['date']}.json"
     output.parent.mkdir(exist_ok=True)
     output.write_text(json.dumps(result, indent=1) + "\n")
+    if options.only == ["frameworks"]:
+        print(report_frameworks.table(result))
+        return 0
     print(report.tables(result))
     if wrapped := report_wrap.of(result):
         print(f"\n{report_wrap.every(wrapped)}")
@@ -174,6 +178,7 @@ def table(options: argparse.Namespace) -> int:
         drawn = report_context.replace(drawn, figures_of("context"))
         drawn = report_retrieval.replace(drawn, of_retrieval(), of_retrieval("retrieval/second"))
         drawn = report_facts.replace(drawn, of_facts())
+        drawn = report_frameworks.replace(drawn, of_retrieval("frameworks"))
         if options.write:
             path.write_text(drawn)
         elif drawn != page:

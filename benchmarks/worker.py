@@ -24,6 +24,7 @@ from context import Context
 
 CASES = ("append", "read", "turn", "writers", "memory", "handle", "wrap", "context")
 PEER_CASES = ("append", "read", "turn", "writers", "memory")
+ALONE = ("frameworks",)  # run where they are named, for a table of their own
 
 
 def measure(
@@ -60,8 +61,8 @@ def main() -> None:
         peer = importlib.import_module(options.peer)
         kinds, cases = [peer.Peer.kind], PEER_CASES
     answer: dict[str, Any] = {"figures": [], "failures": []}
-    for case in cases:
-        if options.only and case not in options.only:
+    for case in (*cases, *ALONE):
+        if case not in (options.only or cases):
             continue
         for kind in kinds:
             # a server of its own for each case: nothing that an earlier one left weighs on it

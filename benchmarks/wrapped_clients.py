@@ -93,9 +93,11 @@ class Responses(OpenAI):
     format = "openai.responses"
 
     def native(self, turn: Turn) -> Turn:
-        return [self._item(message) for message in turn]
+        return list(map(self.item, turn))
 
-    def _item(self, message: Message) -> Message:
+    @staticmethod
+    def item(message: Message) -> Message:
+        """A message as an item of the endpoint."""
         if message["role"] == "tool":
             about = {"type": "function_call_output", "call_id": message["tool_call_id"]}
             return about | {"output": message["content"]}
