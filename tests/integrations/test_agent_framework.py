@@ -18,10 +18,13 @@ from agent_framework import (
     Message,
     tool,
 )
+from agent_framework.openai import OpenAIChatClient
+from openai import AsyncOpenAI
 
 from tests.servers.found import servers
 from turnstore import Store
 from turnstore.integrations.agent_framework import HistoryProvider
+from turnstore.testing import ModelServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -198,3 +201,26 @@ async def test_a_save_for_each_call_of_the_model(store: AsyncStore) -> None:
         "assistant",
         "user",
     ]
+
+
+@pytest.mark.parametrize("store_there", [None, False])
+async def test_a_service_that_stores_by_default_is_told_not_to(
+    store: AsyncStore, *, store_there: bool | None
+) -> None:
+    """Its id is then in the session, and the next run with that session is refused."""
+    with ModelServer() as model:
+        async with AsyncOpenAI(base_url=model.base_url, api_key="none", max_retries=0) as opened:
+            client = OpenAIChatClient(model="m", async_client=opened)
+            agent = Agent(client, context_providers=[HistoryProvider(store.conversation)])
+            one = session()
+            options: Any = {"store": store_there}
+            await agent.run("My name is Ada.", session=one, options=options)
+            if store_there is None:
+                with pytest.raises(ValueError, match=r"service_session_id.*store"):
+                    await agent.run("What is my name?", session=one, options=options)
+            else:
+                answer = await agent.run("What is my name?", session=one, options=options)
+                assert answer.text == "Your name is Ada."
+            answer = await agent.run("What is my name?", session=session(), options=options)
+            assert answer.text == "Your name is Ada."
+        assert len(model.requests[-1].messages) == (3 if store_there is None else 5)

@@ -180,7 +180,8 @@ def _refuse_other_histories(session: AgentSession, context: SessionContext) -> N
     ):
         if value:
             msg = (
-                f"{name} and a history provider would both give the model a history; leave one out"
+                f"{name} and a history provider would both give the model a history; leave one "
+                'out. With options={"store": False} a service keeps none'
             )
             raise ValueError(msg)
 
