@@ -52,8 +52,9 @@ class AsyncExtraction(BaseExtraction):
 
     Args:
         facts: Where facts are kept.
-        ask: The model: a function from a prompt to text, or a client of the OpenAI SDK
-            together with `model`. It may be async on an async store.
+        ask: The model: a function from a prompt to text, or a client of the openai, anthropic
+            or google-genai package, without a memory, together with `model`. It may be async
+            on an async store.
         model: The name of the model, where `ask` is a client.
         template: The prompt; `{facts}` and `{transcript}` are put in.
         every: In the background, read when so many turns wait.

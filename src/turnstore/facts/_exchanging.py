@@ -107,9 +107,7 @@ class ExchangesBase:
         if not owner:
             msg = "the conversation has no owner: store.conversation(id, owner=…)"
             raise LookupError(msg)
-        user, assistant = (
-            shortened(_whole("\n".join(texts)), self._most) for texts in said.values()
-        )
+        user, assistant = (shortened("\n".join(texts), self._most) for texts in said.values())
         text = f"{self._user}: {user}\n{self._assistant}: {assistant}"
         return Exchange(owner, turn.conversation, turn.turn_id, text, turn.began)
 
@@ -147,8 +145,3 @@ def waits_for(error: BaseException, tries: int) -> float | None:
     if hopeless or tries > len(_WAITS):
         return None
     return _WAITS[tries - 1]
-
-
-def _whole(text: str) -> str:
-    """Replace half letters, which JSON can say and a fact cannot."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

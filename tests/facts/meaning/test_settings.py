@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
+from openai import OpenAI
 
 from tests.facts.meaning.kit import embed
 from turnstore import AsyncStore, Store
@@ -60,10 +61,10 @@ def test_settings_of_no_use_are_refused(
 
 
 def test_what_is_no_model_is_refused(facts: Facts) -> None:
-    client = type("Client", (), {"chat": None})()
-    for ask in (None, "gpt-x", client):
-        with pytest.raises(TypeError, match="Extraction"):
-            Extraction(facts, ask)
+    with OpenAI(base_url="http://localhost:1", api_key="none") as client:
+        for ask in (None, "gpt-x", client):  # the client has no name of a model
+            with pytest.raises(TypeError, match="Extraction"):
+                Extraction(facts, ask)
 
 
 async def test_facts_of_the_other_kind_are_refused(facts: Facts) -> None:

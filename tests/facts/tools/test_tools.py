@@ -172,7 +172,7 @@ WRONG = [
     ("core_memory_append", {"label": "human", "content": "x" * 51}, "would have 51 of 50"),
     ("core_memory_append", {"label": "human", "content": 7}, '"content" is no text'),
     ("core_memory_append", {"label": "human", "content": "\ud83d"}, "half a letter"),
-    ("core_memory_append", {"label": "human", "content": "x", "to": 1}, "and not to"),
+    ("core_memory_append", {"label": "human", "content": "x", "to": 1}, "and not 'to'"),
     ("core_memory_replace", {"label": "human", "old": "Bob", "new": ""}, "does not stand"),
     ("archival_memory_insert", {"content": "  "}, '"content" is empty'),
     ("archival_memory_insert", {"content": "x" * 2001}, "2000 are the most"),

@@ -8,10 +8,10 @@ from datetime import UTC, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from turnstore import _owners
-from turnstore._calls import Call, Flow
+from turnstore._calls import Ask, Call, Flow
 from turnstore._place import Place
 from turnstore.context._common import check_deadline, check_template
-from turnstore.context.summary import Summary
+from turnstore.context._models import check_model, question
 from turnstore.errors import ClosedError, ErasedError, LeaseError
 from turnstore.results import ConversationPage
 
@@ -61,12 +61,7 @@ class BaseExtraction:
         deadline: float = 60.0,
         queue: int = 1000,
     ) -> None:
-        if not hasattr(ask, "chat") and not callable(ask):
-            msg = f"Extraction asks a function or a client, not {type(ask).__name__}"
-            raise TypeError(msg)
-        if hasattr(ask, "chat") and not model:
-            msg = 'Extraction(facts, client) needs the name of the model too: model="gpt-x"'
-            raise TypeError(msg)
+        check_model("Extraction", ask, model)
         check_template("the template of an extraction", template, *PLACES)
         numbers = {
             "every": (every, 10_000),
@@ -90,9 +85,11 @@ class BaseExtraction:
             msg = "Extraction(deadline=None): the model needs an end, in seconds"
             raise TypeError(msg)
         check_deadline("Extraction", deadline)
-        # A summary asks its model in the same way.
-        question = Summary(ask, model=model, deadline=deadline).question
-        self._options = Options(question, template, turns, candidates, max_changes, zone, deadline)
+
+        def asked(prompt: str) -> Ask:
+            return question(ask, model, prompt, deadline)
+
+        self._options = Options(asked, template, turns, candidates, max_changes, zone, deadline)
         self._trigger = Trigger(every, idle.total_seconds())
         self._queue = queue
         self._base = base

@@ -19,7 +19,7 @@ def dated(moment: datetime, zone: tzinfo) -> str:
 
 
 def fact_line(fact: Fact, zone: tzinfo) -> str:
-    """Give what a fact says, what it is about, and when it holds."""
+    """Give what a fact says, what it is about, and when it holds, in one line."""
     since = fact.valid_from.astimezone(zone)
     # Whole days were stated; any other moment is when somebody said it.
     notes = [f"{'since' if _is_midnight(since) else 'heard'} {since:%Y-%m-%d}"]
@@ -27,11 +27,14 @@ def fact_line(fact: Fact, zone: tzinfo) -> str:
         notes.insert(0, f"slot: {fact.slot}")
     if fact.valid_to is not None:
         notes.append(f"until {dated(fact.valid_to, zone)}")
-    return f"{fact.text} ({'; '.join(notes)})"
+    return f"{' '.join(fact.text.split())} ({'; '.join(notes)})"
 
 
 def said_in(messages: list[Message], rules: Format) -> Iterator[tuple[str, str]]:
     """Give what user and assistant said in messages, without instructions and tool traffic.
+
+    Half letters, which JSON can say and UTF-8 cannot, are replaced: models, embedders and facts
+    take none.
 
     Yields:
         "user" or "assistant", and the text.
@@ -39,7 +42,7 @@ def said_in(messages: list[Message], rules: Format) -> Iterator[tuple[str, str]]
     for message in messages:
         if rules.is_instruction(message) or rules.results(message) or message.get("role") == "tool":
             continue
-        text = rules.text(message).strip()
+        text = _whole(rules.text(message)).strip()
         if text:
             yield ("assistant" if rules.is_reply(message) else "user"), text
 
@@ -47,6 +50,10 @@ def said_in(messages: list[Message], rules: Format) -> Iterator[tuple[str, str]]
 def shortened(text: str, most: int) -> str:
     """Leave out the middle of a text that is longer."""
     return text if len(text) <= most else f"{text[: most // 2]} […] {text[-(most // 2) :]}"
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _is_midnight(moment: datetime) -> bool:

@@ -10,7 +10,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore._calls import Flow
@@ -37,6 +37,8 @@ __all__ = ["ToolError", "Toolbox"]
 log = logging.getLogger("turnstore")
 
 _LONGEST_CONTENT = 2000
+_MILLISECOND = timedelta(milliseconds=1)  # turns have no finer times
+_LATEST = datetime.max.replace(tzinfo=UTC) - _MILLISECOND
 _LONGEST_SAID = 600
 _ERASED = "The memory was erased meanwhile. Nothing is kept; go on without it."
 _UNAVAILABLE = "The memory cannot be reached just now. Nothing was changed; go on without it."
@@ -107,7 +109,7 @@ class Toolbox:
     def answer(self, name: str, arguments: object) -> Flow[Answer]:
         """Do what a call asks for, and say what came of it."""
         if not isinstance(name, str):
-            name = repr(name)[:80]  # names no tool, which is said to the model
+            name = repr(name)  # names no tool, which is said to the model
         try:
             given = checked(self._named(name), arguments)
             yield from self._begin()
@@ -146,7 +148,7 @@ class Toolbox:
 
     def _named(self, name: str) -> Definition:
         if name not in self.definitions:
-            msg = f"there is no tool {name!r}; the memory has {', '.join(self.definitions)}"
+            msg = f"there is no tool {name[:80]!r}; the memory has {', '.join(self.definitions)}"
             raise ToolError(msg)
         return self.definitions[name]
 
@@ -232,7 +234,7 @@ def checked(tool: Definition, arguments: object) -> dict[str, Any]:
     given = _read(arguments)
     unknown = given.keys() - tool.properties.keys()
     if unknown:
-        names = ", ".join(map(str, sorted(unknown)))
+        names = ", ".join(sorted(repr(name)[:40] for name in unknown))
         msg = f"{tool.name} takes {', '.join(tool.properties)}, and not {names}"
         raise ToolError(msg)
     kept = {name: value for name, value in given.items() if value is not None}
@@ -284,6 +286,6 @@ def _check(name: str, value: object, schema: Mapping[str, Any]) -> None:
 
 
 def _after(interval: Interval) -> datetime:
-    """Give the first moment that is not in it, a time of day itself included."""
+    """Give the first moment that is not in it; of a time of day, the next millisecond."""
     end = interval.start if interval.end is None else interval.end
-    return end if end > interval.start else end.replace(microsecond=end.microsecond + 999)
+    return end if end > interval.start else min(end, _LATEST) + _MILLISECOND
