@@ -47,6 +47,11 @@ class Search:
     ever compared. Up to `exact` facts of an owner all of them are looked at; beyond that, the
     graph of `hnsw` may miss a few. `flat` has no graph, and always looks at all.
 
+    A graph has its price: to put a fact in or take one out holds up the server for a quarter of
+    a millisecond to two, more in a larger index. To erase an owner of 10,000 facts took it 3 to 40
+    seconds with `hnsw`, and a fifth of a second with `flat`. Where no owner has more than `exact`
+    facts, the graph is never searched, and `flat` finds the same.
+
     Args:
         algorithm: "hnsw" or "flat".
         dtype: How numbers are stored: "float32", or "float16", which takes half the room.
