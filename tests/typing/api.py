@@ -52,6 +52,7 @@ from turnstore import (
     Window,
     remember,
 )
+from turnstore.context import Recalled
 
 
 def stores(client: redis.Redis, cluster: redis.RedisCluster) -> None:
@@ -171,6 +172,7 @@ def a_turn(chat: Conversation, completion: ChatCompletion, client: OpenAI) -> No
         assert_type(turn.messages, list[dict[str, Any]])
         assert_type(turn.new, list[dict[str, Any]])
         assert_type(turn.history, History)
+        assert_type(turn.recalled, tuple[Recalled, ...])
         assert_type(turn.revision, str)
         assert_type(turn.turn_id, str)
         assert_type(turn.load_error, TurnstoreError | None)
