@@ -47,6 +47,7 @@ _DROPPED = Limit(
 class _LangChain(Driver):
     unfit = (Reply(refusal="No."), Reply("Wel", finish="content_filter"))
     odd = (Reply("Hi", fields={"zz": {"odd": [1.0, None]}}), "zz")
+    _responses = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -57,6 +58,7 @@ class _LangChain(Driver):
             base_url=self.url,
             api_key=SecretStr("none"),
             max_retries=0,
+            use_responses_api=self._responses,
             http_client=self._http,
             http_async_client=self._async_http,
         )
@@ -111,6 +113,47 @@ class Agent(_LangChain):
 
     async def use_tool(self, memory: Any, text: str, tool: Callable[[str], str]) -> str:
         return await self._ask(self._agent(memory, tools=[_weather(tool)]), text)
+
+
+class ResponsesAgent(Agent):
+    """The same on OpenAI's responses, whose items are blocks of a message."""
+
+    name = "langchain-agent-responses"
+    cannot: ClassVar[dict[str, Limit]] = {}
+    _responses = True
+    _reasoning: ClassVar[Json] = {
+        "id": "rs",
+        "type": "reasoning",
+        "summary": [],
+        "encrypted_content": "x+/=",
+    }
+    _message: ClassVar[Json] = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "Hi", "annotations": []}],
+    }
+    _response: ClassVar[Json] = {
+        "id": "r",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "status": "completed",
+        "output": [_reasoning, _message],
+        "tools": [],
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
+    }
+    odd = (Reply(body=_response), "x+/=")
+    odd_streamed = Reply(
+        events=[
+            {"type": kind, "output_index": at, "item": item, "sequence_number": 0}
+            for at, item in enumerate((_reasoning, _message))
+            for kind in ("response.output_item.added", "response.output_item.done")
+        ]
+        + [{"type": "response.completed", "sequence_number": 0, "response": _response}]
+    )
 
 
 _SWALLOWED = "LangChain logs and swallows what a history raises at the end of a call"
@@ -182,4 +225,4 @@ class History(_LangChain):
 
 _CONFIG = {"configurable": {"session_id": "one"}}
 
-DRIVERS = [Agent, History]
+DRIVERS = [Agent, ResponsesAgent, History]
