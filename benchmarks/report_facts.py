@@ -61,9 +61,14 @@ def _recall(figures: list[Figure]) -> str:
                 f"{' ms' if milliseconds else ''}: a turn {time_text(turn['median_us'])}, with "
                 f"recall {time_text(recalled['median_us'])}, the search with its embedding by "
                 f"itself {time_text(search['median_us'])}; recall adds {added['of_search']:.2f} "
-                "times that"
+                f"times that{_late(added['late'])}"
             )
     return f"What `Recall` adds to a turn (300 facts, plain). With {'. With '.join(parts)}."
+
+
+def _late(count: int) -> str:
+    """What recalls that are beyond their deadline take is no measure of the others."""
+    return f" ({count} recalls were too late)" if count else ""
 
 
 def _setting(result: dict[str, Any], where: dict[str, Any]) -> str:

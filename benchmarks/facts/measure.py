@@ -194,6 +194,7 @@ def _recall(ours: Plain, milliseconds: int, effort: harness.Effort) -> list[Figu
     """
     asked = corpus.questions(FIRST, QUESTIONS)
     ours.embedding_ms = milliseconds
+    failures = ours.recall.failures
     gos = [
         harness.Go("turn", lambda at: ours.turn(FIRST, asked[at], recalls=False)),
         harness.Go("turn with recall", lambda at: ours.turn(FIRST, asked[at], recalls=True)),
@@ -201,14 +202,13 @@ def _recall(ours: Plain, milliseconds: int, effort: harness.Effort) -> list[Figu
     ]
     harness.run(harness.interleave(gos, "sync", effort), None)
     ours.embedding_ms = 0
-    if ours.recall.failures:
-        raise AssertionError(f"{ours.recall.failures} recalls were too late, or failed")
     bare, recalled, searched = ([statistics.median(samples) for samples in go.rounds] for go in gos)
     rounds = list(zip(bare, recalled, searched, strict=True))
     share = statistics.median((more - less) / search for less, more, search in rounds)
     found = harness.figures("recall", "sync", gos, facts=SMALL, embedding_ms=milliseconds)
     added = {"case": "recall", "subject": "added", "embedding_ms": milliseconds}
-    return [*found, {**added, "of_search": round(share, 3)}]
+    late = ours.recall.failures - failures
+    return [*found, {**added, "of_search": round(share, 3), "late": late}]
 
 
 def _erasures(subjects: Sequence[Subject]) -> list[Figure]:

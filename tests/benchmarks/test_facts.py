@@ -38,11 +38,11 @@ def erasures(name: str, erased_us: float | None) -> list[dict[str, Any]]:
     return [{**erased, "where": where} for where in WHERE[:2]]
 
 
-def recall(embedding_ms: int) -> list[dict[str, Any]]:
+def recall(embedding_ms: int, late: int = 0) -> list[dict[str, Any]]:
     times = {"turn": 400.0, "turn with recall": 2_500.0, "search": 2_000.0}
     common = {"case": "recall", "embedding_ms": embedding_ms}
     measured = [{**common, "subject": name, "median_us": time} for name, time in times.items()]
-    return [*measured, {**common, "subject": "added", "of_search": 1.05}]
+    return [*measured, {**common, "subject": "added", "of_search": 1.05, "late": late}]
 
 
 def result(ours: list[dict[str, Any]], **peers: Any) -> dict[str, Any]:
@@ -95,6 +95,13 @@ def test_whose_time_to_be_filled_was_up_is_named_so(report: Any) -> None:
     drawn = report.table(result(fills("ours"), one={"title": "A peer", "figures": peer}))
     assert "| 150 µs / 150 µs (the time was up after 420 owners) |" in drawn
     assert drawn.count("the time was up") == 1
+
+
+def test_recalls_that_were_too_late_are_counted(report: Any) -> None:
+    name = "turnstore, plain"
+    drawn = report.table(result([*fills(name), *recall(0), *recall(10, late=2)]))
+    assert drawn.endswith("recall adds 1.05 times that (2 recalls were too late).")
+    assert drawn.count("too late") == 1
 
 
 def test_a_page_without_the_closing_mark_is_refused(report: Any) -> None:
