@@ -183,11 +183,11 @@ def erase_conversation(keys: Keys, erasers: Sequence[Eraser], *, verify: bool) -
         ServerError: Something of it is written again and again.
     """
     assert keys.owner is not None  # noqa: S101 - its `Place` looks at that
-    if not erasers and (yield _has_signs(keys.owner)):
+    if not erasers and (yield _has_more(keys.owner)):
         msg = (
             f"erase of {keys}: the owner has long-term facts, and this process has not imported "
             "turnstore.facts, which knows those of one conversation. Nothing was deleted: "
-            "`import turnstore.facts`, and do it again"
+            "`import turnstore.facts`, which needs numpy, and do it again"
         )
         raise UnsupportedError(msg)
     turns = messages = removed = 0
@@ -218,7 +218,8 @@ def _sweep_conversation(keys: Keys) -> Flow[int]:
     return deleted
 
 
-def _has_signs(keys: OwnerKeys) -> Call:
+def _has_more(keys: OwnerKeys) -> Call:
+    """Ask whether the owner has more than conversations."""
     return Call("erase", keys.signs, "exists", (), writes=False, read=bool)
 
 

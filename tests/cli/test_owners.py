@@ -178,6 +178,22 @@ def test_erase_prints_its_receipt_and_leaves_nothing(shop: Shop, home: EmbeddedS
 
 
 @on_each_engine
+def test_erase_of_one_conversation_leaves_the_others(shop: Shop) -> None:
+    said = "1 conversation with 2 turns, and its facts, of the owner 'ada' in the store 'shop'"
+    one = ("--conversation", "trip")
+    done = shop.run("erase", "ada", *one, "--dry-run")
+    assert (done.returncode, done.stdout) == (0, f"{said} would be erased\n")
+    done = shop.run("erase", "ada", *one, "--yes", before=NO_NUMPY)
+    assert done.returncode == 1
+    assert "Nothing was deleted: `import turnstore.facts`, which needs numpy" in done.stderr
+    done = shop.run("erase", "ada", *one, "--yes", "--verify", "--json")
+    receipt = json.loads(done.stdout)
+    assert (receipt["conversations"], receipt["turns"], receipt["verified"]) == (1, 2, True)
+    assert [chat.id for chat in shop.store.conversations("ada")] == ["work\n\x1b[31m"]
+    done = shop.run("erase", "ada", *one, "--yes")
+    assert (done.returncode, done.stdout.split()[:2]) == (0, ["conversations", "0"])
+
+
 def test_erase_without_numpy_finds_the_facts_too(shop: Shop, home: EmbeddedServer) -> None:
     done = shop.run("erase", "ada", "--dry-run", "--json", before=NO_NUMPY)
     assert json.loads(done.stdout) == {"conversations": 2, "turns": 3, "facts": 1}

@@ -129,12 +129,14 @@ def parser() -> argparse.ArgumentParser:
 
     erase = commands.add_parser(
         "erase",
-        help="delete everything of an owner, for good",
+        help="delete everything of an owner, or one conversation, for good",
         description="Delete everything of an owner, for good: conversations, titles, facts and "
-        "all else. It says what there is and asks first. A model's answer that is on its way "
+        "all else; or one conversation and what was remembered of it. It says what there is and "
+        "asks first. A model's answer that is on its way "
         "then is not saved. Exit status 1 where something is left, or was written meanwhile.",
     )
     _owner(erase)
+    erase.add_argument("--conversation", metavar="ID", help="only this one of the owner's")
     erase.add_argument("--yes", action="store_true", help="do not ask")
     how = erase.add_mutually_exclusive_group()
     how.add_argument("--dry-run", action="store_true", help="only count what there is")

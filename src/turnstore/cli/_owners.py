@@ -74,7 +74,7 @@ def _nothing_listed(store: Store, options: argparse.Namespace, terminal: Termina
 
 
 def _erase(store: Store, options: argparse.Namespace, terminal: Terminal) -> int:
-    there, whose = _count(store, options.owner), _whose(options)
+    there, whose = _what_goes(store, options), _whose(options)
     if options.dry_run:
         counts = json.dumps(there._asdict())
         terminal.line(counts if options.json else f"{there} {whose} would be erased")
@@ -92,9 +92,13 @@ def _erase(store: Store, options: argparse.Namespace, terminal: Terminal) -> int
             terminal.fail("nothing was erased")
             return 1
     _count_facts()
-    receipt = store.erase(options.owner, verify=options.verify)
+    if options.conversation is None:
+        receipt = store.erase(options.owner, verify=options.verify)
+    else:
+        chat = store.conversation(options.conversation, owner=options.owner)
+        receipt = chat.erase(verify=options.verify)
     _print(receipt, options, terminal)
-    left = _count(store, options.owner)
+    left = _what_goes(store, options)
     if any(left):
         terminal.fail(
             f"{left} {whose} were written after the erasure, which is complete for what was "
@@ -123,15 +127,23 @@ def _print(receipt: Erasure, options: argparse.Namespace, terminal: Terminal) ->
 
 
 class _There(NamedTuple):
-    """What an owner has."""
+    """What an owner has, or one conversation, of whose facts nothing is counted."""
 
     conversations: int
     turns: int
-    facts: int
+    facts: int | None
 
     def __str__(self) -> str:
         spoken = f"{counted(self.conversations, 'conversation')} with {counted(self.turns, 'turn')}"
-        return f"{spoken}, and {counted(self.facts, 'fact')}"
+        facts = "its facts," if self.facts is None else counted(self.facts, "fact")
+        return f"{spoken}, and {facts}"
+
+
+def _what_goes(store: Store, options: argparse.Namespace) -> _There:
+    if options.conversation is None:
+        return _count(store, options.owner)
+    turns = store.conversation(options.conversation, owner=options.owner).stat().turns
+    return _There(int(turns > 0), turns, None)
 
 
 def _count(store: Store, owner: str) -> _There:

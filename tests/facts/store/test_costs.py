@@ -62,8 +62,8 @@ OPERATIONS: dict[str, tuple[Doing, list[str]]] = {
         lambda facts, _: facts.erase("ada"),
         # What there is of facts is looked at together, in one round trip.
         [
-            *(SCRIPT, "HGET", "HKEYS", "HLEN", "HLEN", "XLEN", "XLEN"),
-            *(SCRIPT, "HKEYS", SCRIPT, DOCUMENTS, SCRIPT, SCRIPT),
+            *(SCRIPT, "HKEYS", "HGET", "HKEYS", "HLEN", "HLEN", "XLEN", "XLEN"),
+            *(SCRIPT, SCRIPT, DOCUMENTS, SCRIPT, SCRIPT),
         ],
     ),
 }
@@ -100,6 +100,22 @@ async def test_the_commands_of_erasing_a_conversation(
         proxy.clear()
         await chat.erase()
         seen = list(proxy.seen)
-    facts_go = [SCRIPT, SCRIPT, SCRIPT, SCRIPT, "XRANGE"]
-    rest = ["HDEL", "XRANGE", "HGET", "HKEYS", *([DOCUMENTS] if engine == "search" else [])]
+    facts_go = ["HKEYS", SCRIPT, SCRIPT, SCRIPT, SCRIPT, "XRANGE"]
+    rest = ["HDEL", "XRANGE", "HGET", *([DOCUMENTS] if engine == "search" else [])]
     assert seen == [SCRIPT, *facts_go, *rest]
+
+
+async def test_where_no_facts_were_ever_kept_an_erasure_looks_for_them_twice(
+    new_store: NewStore, proxy: Proxy
+) -> None:
+    store = new_store(at=proxy)
+    chat = store.conversation("c", owner="ada")
+    for _ in range(2):  # the first time, the server learns the scripts
+        await chat.append("I sail.")
+        proxy.clear()
+        assert (await chat.erase()).parts == {}
+        assert proxy.seen[-2:] == ["HKEYS", "EXISTS"]
+        await chat.append("I sail.")
+        proxy.clear()
+        assert (await store.erase("ada")).parts == {}
+    assert proxy.seen == [SCRIPT, SCRIPT, "HKEYS", "EXISTS", SCRIPT, SCRIPT]

@@ -52,6 +52,9 @@ class Eraser:
             ServerError: The index of a space still counts documents of the owner.
         """
         place = self.ground.owner_in(keys.generation)
+        known = yield from self._known_spaces()
+        if not known and not (yield _are_there(keys)):
+            return {}
         tokens, ids, memory, cursors, letters, operations = yield Together(
             (
                 _look(place.keys.postings, "hget", _words, "#v"),
@@ -63,7 +66,7 @@ class Eraser:
             )
         )
         exchanges = yield from _exchanges(place)
-        indexed = yield from self._indexed(tokens)
+        indexed = _indexed(tokens, known)
         gone = [place.vector(token, id_) for token in indexed for id_ in ids]
         gone += [*map(place.vectors, tokens), *place.keys[2:]]
         for start in range(0, len(gone), _AT_ONCE):
@@ -95,6 +98,9 @@ class Eraser:
             ErasedError: Everything of the owner is being erased just now.
         """
         place = self.ground.owner_in(keys.turns)
+        known = yield from self._known_spaces()
+        if not known and not (yield _are_there(place.owner_keys)):
+            return {}
         forgotten = yield from forget_of(place, keys.member, "erase")
         cursors: int = yield Call(
             "erase", (place.keys.cursors,), "hdel", (keys.member,), writes=True, read=int
@@ -102,7 +108,7 @@ class Eraser:
         operations = yield from _drop_operations(place, keys.member)
         tokens: list[str] = yield _look(place.keys.postings, "hget", _words, "#v")
         documents = 0
-        for token in (yield from self._indexed(tokens)):
+        for token in _indexed(tokens, known):
             documents += yield from _drop_documents(place, token, keys.member)
         return {
             **forgotten._asdict(),
@@ -111,10 +117,20 @@ class Eraser:
             "documents": documents,
         }
 
-    def _indexed(self, tokens: list[str]) -> Flow[list[str]]:
-        """Give the spaces that have an index: of the owner's, and of all of the store's."""
+    def _known_spaces(self) -> Flow[list[str]]:
+        """Give the spaces that facts of the store are in, whoever's; none where it has none."""
         known: list[str] = yield _look(self.ground.registry, "hkeys", _texts)
-        return [one for one in dict.fromkeys((*tokens, *known)) if one.startswith("search:")]
+        return known
+
+
+def _are_there(keys: OwnerKeys) -> Call:
+    """Ask whether the owner has any key of facts."""
+    return Call("erase", keys.signs, "exists", (), writes=False, read=bool)
+
+
+def _indexed(tokens: list[str], known: list[str]) -> list[str]:
+    """Give the spaces that have an index: of the owner's, and of all of the store's."""
+    return [one for one in dict.fromkeys((*tokens, *known)) if one.startswith("search:")]
 
 
 def _exchanges(place: OwnerPlace) -> Flow[int]:
