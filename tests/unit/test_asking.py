@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import textwrap
@@ -162,3 +163,29 @@ def test_a_process_with_a_function_that_hangs_ends(call: str) -> None:
         timeout=LONG,
     )
     assert (done.returncode, done.stdout) == (0, "too late\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_has_threads_of_its_own() -> None:
+    code = """
+        import os, time
+        from turnstore import _asking
+        from turnstore._asking import ask
+        from turnstore._calls import Ask
+
+        ask(Ask(str.upper, ("a",), 60.0))
+        while not _asking._resting:
+            time.sleep(0.01)
+        if child := os.fork():
+            os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        print(ask(Ask(str.upper, ("b",), 60.0)), flush=True)
+        os._exit(0)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=2 * LONG,
+    )
+    assert (done.returncode, done.stdout) == (0, "B\n"), done.stderr
