@@ -10,7 +10,9 @@ local function still_begun(key, cleared, member, began)
     return nil, "ERASED closed"
   end
   if owner.erased >= began then
-    return nil, "ERASED owner"
+    -- Where no erasure has ended, and none was given up, the key was made anew at that number.
+    local is_lost = owner.ended == 0 and owner.closed_until == 0
+    return nil, is_lost and "ERASED lost" or "ERASED owner"
   end
   if owner.now_us - began > LONGEST_US then
     return nil, "ERASED late"

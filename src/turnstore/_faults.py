@@ -57,12 +57,16 @@ _SAID: dict[str, tuple[type[TurnstoreError], str]] = {
     ),
 }
 
-# What was erased, by the word of `lua/lib/owner.lua`.
+# What was erased, by the word of `lua/lib/begun.lua`, which is the reason of the error.
 _ERASED = {
     "closed": "everything of its owner is being erased just now",
-    "owner": "everything of its owner was erased after it had begun, or what was begun is lost",
+    "owner": "everything of its owner was erased after it had begun",
     "conversation": "the conversation was cleared after it had begun",
     "late": "it began more than a day ago, and what was erased before that is forgotten",
+    "lost": (
+        "Redis has lost what had begun for its owner, as in a restart without a file, and all of "
+        "it might have been erased since; what begins now is not concerned"
+    ),
 }
 
 # What the server's error says, and what that means here. The first line that fits counts.
@@ -236,7 +240,8 @@ def _refused_by_script(what: str, text: str, call: Call) -> TurnstoreError | Non
     if code not in _SAID:
         return None
     kind, said = _SAID[code]
-    return kind(f"{what}: {said.format(_ERASED.get(detail, detail))}")
+    msg = f"{what}: {said.format(_ERASED.get(detail, detail))}"
+    return ErasedError(msg, reason=detail) if kind is ErasedError else kind(msg)
 
 
 def _had_no_connection(error: Exception) -> bool:

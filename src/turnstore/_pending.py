@@ -353,7 +353,7 @@ class Pending:
             )
         msg = f"the model answered, but the turn was not saved: {error}"
         if isinstance(error, ErasedError):
-            return ErasedError(msg, reply=self._answer, turn=self)
+            return ErasedError(msg, reason=error.reason, reply=self._answer, turn=self)
         if not isinstance(error, LeaseLostError):
             return SaveError(msg, reply=self._answer, turn=self)
         if self._hold is not None and self._hold.trouble is not None:

@@ -202,7 +202,19 @@ class ErasedError(SaveError):
 
     So it is where the conversation was cleared since, where the turn began more than a day
     ago, and where Redis has lost what it knew of the owner: then it might have been erased.
+
+    Attributes:
+        reason: "owner": everything of the owner was erased; "conversation": the conversation
+            was cleared or erased; "closed": the owner is being erased just now; "late": it
+            began too long ago; "lost": nobody erased it as far as one knows, and it is right
+            to do it anew, from its beginning.
     """
+
+    def __init__(
+        self, message: str, *, reason: str = "owner", reply: Any = None, turn: Any = None
+    ) -> None:
+        super().__init__(message, reply=reply, turn=turn)
+        self.reason = reason
 
 
 class LeaseLostError(SaveError, LeaseError):

@@ -65,7 +65,7 @@ async def test_what_began_before_it_does_not_come_back(store: AsyncStore, ada: O
     turn.reply("the answer")
     with pytest.raises(ErasedError) as caught:
         await turn.__aexit__(None, None, None)
-    assert caught.value.reply == "the answer"
+    assert (caught.value.reason, caught.value.reply) == ("conversation", "the answer")
     assert ada.stored == {"generation", "cleared"}
     async with chat.turn("q3") as turn:
         turn.reply("a3")

@@ -34,11 +34,13 @@ async def test_where_nothing_is_known_any_more_what_began_is_refused(
         server.raw.delete(ada.keys.generation)
     else:
         server.raw.set(ada.keys.generation, "hello", px=60_000)
-    with pytest.raises(ErasedError, match="or what was begun is lost"):
+    with pytest.raises(ErasedError, match="Redis has lost what had begun") as caught:
         await turn.__aexit__(None, None, None)
+    assert (caught.value.reason, caught.value.reply) == ("lost", "a")
     await chat.append("after")
-    with pytest.raises(ErasedError):
+    with pytest.raises(ErasedError) as caught:
         await turn.save()
+    assert caught.value.reason == "lost", "also when others have begun since"
     assert texts(await chat.read()) == ["before", "after"]
     assert (await store.erase("ada")).turns == 2
 

@@ -46,7 +46,7 @@ async def test_a_turn_that_began_before_is_not_saved_after(
     assert receipt.turns == talked
     with pytest.raises(ErasedError, match="erased after it had begun") as caught:
         await turn.__aexit__(None, None, None)
-    assert caught.value.reply == "the answer"
+    assert (caught.value.reason, caught.value.reply) == ("owner", "the answer")
     assert ada.stored == NOTE, "neither the turn nor its lease"
     with pytest.raises(ErasedError):
         await turn.save()
@@ -79,8 +79,9 @@ async def test_a_turn_in_the_middle_of_an_erasure(
             lambda: chat.turn("now").__enter__(),
             lambda: chat.turn("now", on_conflict="serialize").__enter__(),
         ):
-            with pytest.raises(ErasedError, match="is being erased just now"):
+            with pytest.raises(ErasedError, match="is being erased just now") as caught:
                 act()
+            assert caught.value.reason == "closed"
             refused.append(act)
         assert texts(chat.read()) == ["before"], "nothing was deleted yet"
 
