@@ -89,22 +89,18 @@ def test_a_copy_with_other_options_keeps_the_memory(ada: Any, chat: Conversation
     assert len(chat.turns()) == 2
 
 
-@pytest.mark.parametrize(
-    "stored, sent",
-    [("é \u2028", "é \u2028"), ("half \ud83d", "half \ufffd")],
-    ids=["any text", "half a letter"],
-)
+@pytest.mark.parametrize("text", ["é \u2028", "half \ud83d"], ids=["any text", "half a letter"])
 def test_what_is_sent_is_what_the_sdk_would_send(
-    ada: Any, base: Anthropic, chat: Conversation, model: ModelServer, stored: str, sent: str
+    ada: Any, base: Anthropic, chat: Conversation, model: ModelServer, text: str
 ) -> None:
     def past(text: str) -> list[Any]:
         blocks = [{"type": "text", "text": text}, {"type": "thing", "n": [2**63, 1.5, None]}]
         return [user(text), {"role": "assistant", "content": blocks}]
 
-    chat.append(past(stored), format="anthropic.messages")
+    chat.append(past(text), format="anthropic.messages")
     options = {"metadata": {"user_id": "é"}, "stop_sequences": ["x"]}
     ask(ada, "Hello", **options)
-    ask(base, *past(sent), "Hello", **options)
+    ask(base, *past(text.replace("\ud83d", "\ufffd")), "Hello", **options)
     ours, sdks = model.requests
     assert ours.body == sdks.body
     assert ours.headers["content-type"] == sdks.headers["content-type"]
