@@ -28,6 +28,7 @@ __all__ = ["Plain"]
 _SHIFT = 1 << 46
 _DTYPES = {"float32": "<f4", "float16": "<f2"}
 _TIMES = len(Times._fields)
+_MOST_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,10 @@ class Plain:
             cosines = cosines[shown]
             least = np.partition(cosines, len(cosines) - n)[len(cosines) - n]
             shown = shown[cosines >= least - AS_NEAR]
-        names = [one.decode() for one in ids]
-        return Near([names[at] for at in shown], dict(zip(names, raws, strict=True)))
+        # What is found by its words need not be read again, unless they are so many that it is
+        # quicker to read those few.
+        kept = range(len(ids)) if len(ids) <= _MOST_KEPT else shown
+        return Near([ids[at].decode() for at in shown], {ids[at].decode(): raws[at] for at in kept})
 
     def state(self, ground: Ground, space: Space) -> Flow[IndexState]:  # noqa: ARG002 - as above
         """Say nothing: there is no index."""
