@@ -52,6 +52,7 @@ ERRORS
 --# include lease
 --# include facts_record
 --# include facts_postings
+--# include facts_unpost
 --# include facts_vectors
 --# include facts_known
 --# include facts_changes

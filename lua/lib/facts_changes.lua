@@ -1,15 +1,7 @@
 -- What one change does to the facts of an owner. `keys` has the keys by their names, `spaces`
 -- where vectors lie, and a change has its key in each of them. Each function answers what became
--- of it: "1" done, "0" nothing to do, or the id of the fact that was there already; and what the
--- log of operations needs to undo it.
-
--- One that later news has closed does not stand for what it says any more.
-local function write_fact(keys, change, fact)
-  redis.call("HSET", keys.facts, change.id, change.record)
-  if fact.expired == OPEN then
-    redis.call("HSET", keys.norms, fact.norm, change.id)
-  end
-end
+-- of it: "1" done, "0" nothing to do, or the id of the fact that was there already; what the
+-- log of operations needs to undo it; and of a fact that goes what the index has of it.
 
 -- Without a vector, the fact was there when this began; where it went, there is nothing to do.
 local function add_fact(keys, change, spaces, owner)
@@ -41,7 +33,7 @@ local function replace_fact(keys, change, spaces, owner)
   free_norm(keys, old, change.id)
   write_fact(keys, change, fact)
   if change.vector ~= "" then
-    unpost(keys.postings, change.id, change.terms, tonumber(old.terms), old.length)
+    unpost(keys.postings, { posted(change, old) })
     post(keys.postings, change.postings, fact.length)
   end
   for place, space in ipairs(spaces) do
@@ -62,7 +54,6 @@ local function remove_fact(keys, change, spaces)
     return "0"
   end
   free_norm(keys, fact, change.id)
-  unpost(keys.postings, change.id, change.terms, tonumber(fact.terms), fact.length)
   redis.call("HDEL", keys.facts, change.id)
   redis.call("ZREM", keys.order, change.id)
   redis.call("ZREM", keys.used, change.id)
@@ -70,7 +61,7 @@ local function remove_fact(keys, change, spaces)
   for place, space in ipairs(spaces) do
     drop_vector(space, change.vectors[place], change.id)
   end
-  return "1", "removed " .. change.id
+  return "1", "removed " .. change.id, posted(change, fact)
 end
 
 local ACTS = {
@@ -80,11 +71,15 @@ local ACTS = {
 
 -- Makes all changes; answers what became of each, and how all of them are undone.
 local function make_changes(keys, changes, spaces, owner)
-  local answers, undo = {}, {}
+  local answers, undo, gone = {}, {}, {}
   for place, change in ipairs(changes) do
-    local answer, inverse = ACTS[change.kind](keys, change, spaces, owner)
+    local answer, inverse, removed = ACTS[change.kind](keys, change, spaces, owner)
     answers[place] = answer
     table.insert(undo, inverse)
+    table.insert(gone, removed)
+  end
+  if #gone > 0 then
+    unpost(keys.postings, gone)
   end
   return answers, undo
 end

@@ -12,6 +12,14 @@ local function free_norm(keys, fact, id)
   end
 end
 
+-- One that later news has closed does not stand for what it says any more.
+local function write_fact(keys, change, fact)
+  redis.call("HSET", keys.facts, change.id, change.record)
+  if fact.expired == OPEN then
+    redis.call("HSET", keys.norms, fact.norm, change.id)
+  end
+end
+
 -- The detail is when it was heard, and the turns that say so.
 local function see_fact(keys, change)
   local fact = stored(keys, change.id)
