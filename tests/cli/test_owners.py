@@ -52,8 +52,9 @@ def home(kind: str) -> Iterator[EmbeddedServer]:
 class Shop:
     """A store with two owners, and what the command line needs to find it."""
 
-    def __init__(self, store: Store, prefix: str, env: dict[str, str]) -> None:
+    def __init__(self, store: Store, facts: Facts, prefix: str, env: dict[str, str]) -> None:
         self.store = store
+        self.facts = facts
         self.prefix = prefix
         self.env = env
         self.place = ("--store", "shop", "--prefix", prefix, "--owner")
@@ -75,7 +76,7 @@ def shop(home: EmbeddedServer, kind: str, tmp_path: Path) -> Iterator[Shop]:
             store.conversation("trip", owner=owner).set_title("A trip\u202e")
             facts.add(owner, f"{owner} lives in Paris.")
         store.conversation("trip", owner="ada").append("Where to?")
-        yield Shop(store, prefix, environment(tmp_path, REDIS_URL=home.url))
+        yield Shop(store, facts, prefix, environment(tmp_path, REDIS_URL=home.url))
         store.erase("ada", verify=True)
         store.erase("bob", verify=True)
 
@@ -126,11 +127,12 @@ def test_list_says_what_there_is_besides_conversations(shop: Shop) -> None:
     for chat in ("trip", "work\n\x1b[31m"):
         shop.store.conversation(chat, owner="ada").clear()
     said = (
-        "no conversations, but 1 fact of the owner 'ada' in the store 'shop'; "
-        "turnstore erase --dry-run counts all that there is\n"
+        "no conversations, but 1 fact and 0 exchanges of the owner 'ada' in the store 'shop'; "
+        "turnstore facts prints them\n"
     )
     done = shop.run("list", "ada", before=NO_NUMPY)
-    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    less = said.replace("1 fact and 0 exchanges", "1 facts and exchanges")
+    assert (done.returncode, done.stdout, done.stderr) == (0, less, "")
     done = shop.run("list", "ada", "--json")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", f"turnstore: {said}")
     done = shop.run("list", "eve")
@@ -154,9 +156,11 @@ def test_list_gives_json(shop: Shop) -> None:
 
 @on_each_engine
 def test_erase_prints_its_receipt_and_leaves_nothing(shop: Shop, home: EmbeddedServer) -> None:
-    said = "2 conversations with 3 turns, and 1 fact of the owner 'ada' in the store 'shop'"
+    shop.facts.add_exchange("ada", "trip", "turn-1", "User: Where to?\nAssistant: To Oslo.")
+    shop.facts.add_exchange("ada", "trip", "turn-2", "User: When?\nAssistant: In May.")
+    said = "2 conversations with 3 turns, 1 fact and 2 exchanges of the owner 'ada' in the store"
     done = shop.run("erase", "ada", "--dry-run")
-    assert (done.returncode, done.stdout) == (0, f"{said} would be erased\n")
+    assert (done.returncode, done.stdout) == (0, f"{said} 'shop' would be erased\n")
     assert len(shop.store.conversations("ada")) == 2
 
     done = shop.run("erase", "ada", "--yes", "--verify")
@@ -169,12 +173,18 @@ def test_erase_prints_its_receipt_and_leaves_nothing(shop: Shop, home: EmbeddedS
         "turns": "3",
         "messages": "5",
         "facts": "1",
+        "exchanges": "2",
         "verified": "every key of the server was looked at, and nothing is left",
     }
     _only_notes_are_left(shop, home, "ada")
     assert len(shop.store.conversations("bob")) == 2
     done = shop.run("erase", "ada", "--dry-run", "--json")
-    assert json.loads(done.stdout) == {"conversations": 0, "turns": 0, "facts": 0}
+    assert json.loads(done.stdout) == {
+        "conversations": 0,
+        "turns": 0,
+        "facts": 0,
+        "exchanges": 0,
+    }
 
 
 @on_each_engine
@@ -196,7 +206,11 @@ def test_erase_of_one_conversation_leaves_the_others(shop: Shop) -> None:
 
 def test_erase_without_numpy_finds_the_facts_too(shop: Shop, home: EmbeddedServer) -> None:
     done = shop.run("erase", "ada", "--dry-run", "--json", before=NO_NUMPY)
-    assert json.loads(done.stdout) == {"conversations": 2, "turns": 3, "facts": 1}
+    assert json.loads(done.stdout) == {
+        "conversations": 2,
+        "turns": 3,
+        "facts_and_exchanges": 1,
+    }
     done = shop.run("erase", "ada", "--yes", "--json", before=NO_NUMPY)
     assert (done.returncode, done.stderr) == (0, "")
     receipt = json.loads(done.stdout)
@@ -264,26 +278,26 @@ turnstore.Store.erase = erase
 """
     done = shop.run("erase", "ada", "--yes", before=before)
     assert done.returncode == 1
-    assert "1 conversation with 1 turn, and 0 facts of" in done.stderr
+    assert "1 conversation with 1 turn, 0 facts and 0 exchanges of" in done.stderr
     assert "erase again" in done.stderr
     assert done.stdout.startswith("conversations 2\n")
 
 
-@pytest.mark.parametrize("command", ["list", "erase"])
+@pytest.mark.parametrize("command", ["list", "erase", "facts"])
 @pytest.mark.parametrize(
-    "owner, more, complaint",
+    "arguments, status, complaint",
     [
-        ("", (), "is empty"),
-        ("ada", ("--url", "redis://127.0.0.1:1"), "the connection was refused"),
-        ("ada", ("--prefix", "{"), "without blanks and braces"),
+        (("",), 2, "is empty"),
+        (("ada", "--url", "redis://127.0.0.1:1"), 1, "the connection was refused"),
+        (("ada", "--prefix", "{"), 2, "without blanks and braces"),
     ],
     ids=["owner", "server", "prefix"],
 )
 def test_what_is_wrong_is_said(
-    shop: Shop, command: str, owner: str, more: tuple[str, ...], complaint: str
+    shop: Shop, command: str, arguments: tuple[str, ...], status: int, complaint: str
 ) -> None:
-    done = shop.run(command, owner, *more)
-    assert (done.returncode, done.stdout) == (1, "")
+    done = shop.run(command, *arguments)
+    assert (done.returncode, done.stdout) == (status, "")
     assert complaint in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
@@ -296,6 +310,7 @@ def test_a_dry_run_erases_nothing_that_could_be_verified(shop: Shop) -> None:
 
 
 def test_an_owner_is_always_named(shop: Shop) -> None:
-    for command in ("list", "erase"):
+    for command in ("list", "erase", "facts"):
         assert run(command, "--store", "shop", env=shop.env).returncode == 2
-    assert shop.run("list", "ada", "--limit", "0").returncode == 1
+    for command in ("list", "facts"):
+        assert shop.run(command, "ada", "--limit", "0").returncode == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -48,14 +48,26 @@ def test_it_counts_first_and_removes_then(facts: Facts, env: dict[str, str], pre
     place = ("--store", "shop", "--prefix", prefix)
     done = run("retain", *place, "--most", "3", "--dry-run", env=env)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == ["12 facts of 2 owners", "6 would go: most"]
+    assert done.stdout.splitlines() == ["12 facts of 2 owners", "6 would go by --most 3"]
     assert len(facts.list("ada")) == 6
     done = run("retain", *place, "--most", "3", "--owner", "ada", env=env)
-    assert done.stdout.splitlines() == ["6 facts of 1 owner", "3 removed: most"]
+    assert done.stdout.splitlines() == ["6 facts of 1 owner", "3 went by --most 3"]
     assert (len(facts.list("ada")), len(facts.list("bob"))) == (3, 6)
     done = run("retain", *place, "--older-than", "1h", "--unused-for", "2w", env=env)
-    assert done.stdout.splitlines() == ["9 facts of 2 owners", "none removed"]
+    assert done.stdout.splitlines() == ["9 facts of 2 owners", "none went"]
     assert facts.health().is_well
+
+
+def test_it_says_by_which_rule_facts_go(facts: Facts, env: dict[str, str], prefix: str) -> None:
+    long_ago = datetime.now(UTC) - timedelta(days=9)
+    facts.add("ada", "Ada lived in Oslo.", valid_from=long_ago, valid_to=long_ago + timedelta(1))
+    place = ("--store", "shop", "--prefix", prefix, "--owner", "ada", "--dry-run")
+    done = run("retain", *place, "--closed-for", "7d", "--most", "4", env=env)
+    assert done.stdout.splitlines() == [
+        "7 facts of 1 owner",
+        "1 would go by --closed-for 7d",
+        "2 would go by --most 4",
+    ]
 
 
 def test_it_leaves_how_long_facts_live(
@@ -87,7 +99,7 @@ def test_what_is_no_rule_is_refused(
     env: dict[str, str], arguments: tuple[str, ...], said: str
 ) -> None:
     done = run("retain", "--store", "shop", *arguments, env=env)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
 
 

@@ -1,8 +1,8 @@
 """The command line: `turnstore demo`, looks at what is stored, and the upkeep of it.
 
 `turnstore --help` says what there is. The demo is in `_demo` and `_talk`, the looks at a
-conversation are in `_show`, what is of an owner is in `_owners`, the upkeep of facts is in
-`_retain`, and what all of them print goes through `_terminal`.
+conversation are in `_show`, what is of an owner is in `_owners`, facts are in `_facts` and their
+upkeep in `_retain`, and what all of them print goes through `_terminal`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ._terminal import Terminal
 
 __all__ = ["main", "parser"]
 
+_OF_NO_USE = 2
 _INTERRUPTED = 130
 
 
@@ -42,9 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read the output has seen enough; Python would complain once more at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (TurnstoreError, ValueError, OSError) as error:
+    except (TurnstoreError, OSError) as error:
         terminal.fail(str(error))
         return 1
+    except ValueError as error:  # what arguments say is checked where it is used
+        terminal.fail(str(error))
+        return _OF_NO_USE
 
 
 def _run(options: argparse.Namespace, terminal: Terminal) -> int:
@@ -52,10 +56,17 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
         from ._demo import demo  # noqa: PLC0415 - only the demo needs servers and processes
 
         return demo(terminal, cluster=options.cluster)
-    if options.command == "retain":
-        from ._retain import retain  # noqa: PLC0415 - only this needs facts, and numpy
+    if options.command in {"facts", "retain"}:
+        from . import _facts, _retain  # noqa: PLC0415 - as above
 
-        return retain(options, terminal)
+        run = _facts.facts if options.command == "facts" else _retain.retain
+        try:
+            return run(options, terminal)
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("turnstore"):
+                raise
+            terminal.fail(f"{error.name} is missing: pip install '.[facts]' in a clone")
+            return 1
     from . import _owners, _show  # noqa: PLC0415 - as above
 
     if options.command in {"list", "erase"}:
@@ -111,7 +122,8 @@ def parser() -> argparse.ArgumentParser:
         help="print the conversations of an owner",
         description="Print the conversations of an owner, such as a user of your application, "
         "those that were written to last first: when that was, how many turns they hold, their "
-        "ids and titles. Conversations without an owner are in no list. Nothing is changed.",
+        "ids and titles. Conversations without an owner are in no list. Nothing is changed. Exit "
+        "status 1 where the owner has none, and no facts either.",
     )
     _owner(listing)
     listing.add_argument(
@@ -127,6 +139,28 @@ def parser() -> argparse.ArgumentParser:
         "--json", action="store_true", help="one JSON object a line for each conversation"
     )
 
+    facts = commands.add_parser(
+        "facts",
+        help="print the facts of an owner",
+        description="Print what is kept of an owner among the facts, newest first: when it was "
+        "last heard, its id, whether it is a fact or an exchange, and its text. Nothing is "
+        "changed. Exit status 1 where there is none. It needs the extra facts, and no embedder.",
+    )
+    _owner(facts)
+    facts.add_argument(
+        "--kind", metavar="KIND", help="only those of this kind, such as fact or exchange"
+    )
+    facts.add_argument(
+        "--closed", action="store_true", help="those too that later ones have taken the place of"
+    )
+    facts.add_argument(
+        "--limit", type=int, default=50, metavar="N", help="at most so many; default 50"
+    )
+    facts.add_argument(
+        "--before", metavar="CURSOR", help="older ones: the id that the list before ended with"
+    )
+    facts.add_argument("--json", action="store_true", help="one JSON object a line for each fact")
+
     erase = commands.add_parser(
         "erase",
         help="delete everything of an owner, or one conversation, for good",
@@ -139,11 +173,14 @@ def parser() -> argparse.ArgumentParser:
     erase.add_argument("--conversation", metavar="ID", help="only this one of the owner's")
     erase.add_argument("--yes", action="store_true", help="do not ask")
     how = erase.add_mutually_exclusive_group()
-    how.add_argument("--dry-run", action="store_true", help="only count what there is")
+    how.add_argument(
+        "--dry-run", action="store_true", help="only count what there is; without --verify"
+    )
     how.add_argument(
         "--verify",
         action="store_true",
-        help="afterwards look at every key of the server, and show that nothing is left",
+        help="afterwards look at every key of the server, and show that nothing is left; "
+        "without --dry-run",
     )
     erase.add_argument(
         "--json", action="store_true", help="the receipt, or the count, as one JSON object"
@@ -155,7 +192,7 @@ def parser() -> argparse.ArgumentParser:
         description="Remove long-term facts of all owners, or of one. A fact goes where one of "
         "the rules given says so; a pinned fact stays. TIME is a number of hours, days or weeks, "
         "as in 12h, 90d or 4w; without a letter it is days. To be run now and then, as from "
-        "cron. It needs the extra facts.",
+        "cron. Without a rule it is refused. It needs the extra facts.",
     )
     retain.add_argument(
         "--closed-for", metavar="TIME", help="remove facts that are not true any more for so long"

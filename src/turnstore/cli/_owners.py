@@ -6,7 +6,6 @@ import argparse
 import importlib
 import json
 import sys
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from ._opening import opened
 from ._show import time
 from ._terminal import Terminal, counted, harmless
 
-__all__ = ["run"]
+__all__ = ["one_line", "run", "whose"]
 
 _LABEL = 13
 _PAGE = 500
@@ -40,11 +39,11 @@ def _list(store: Store, options: argparse.Namespace, terminal: Terminal) -> int:
             terminal.line(json.dumps(_as_json(info)))
             continue
         turns = "? turns" if info.turns is None else counted(info.turns, "turn")
-        title = "" if info.title is None else f"  {_one_line(info.title)}"
+        title = "" if info.title is None else f"  {one_line(info.title)}"
         terminal.line(
             terminal.styled(time(info.last_activity), "faint")
             + f"  {turns:>11}  "
-            + terminal.styled(_one_line(info.id), "bold")
+            + terminal.styled(one_line(info.id), "bold")
             + title
         )
     if page.cursor is not None:
@@ -59,25 +58,22 @@ def _list(store: Store, options: argparse.Namespace, terminal: Terminal) -> int:
 def _nothing_listed(store: Store, options: argparse.Namespace, terminal: Terminal) -> int:
     """Say that there are no conversations, and what there is besides."""
     if options.before is not None:
-        terminal.fail(f"no conversations before {options.before} {_whose(options)}")
+        terminal.fail(f"no conversations before {options.before} {whose(options)}")
         return 1
-    facts = _count(store, options.owner).facts
-    if not facts:
-        terminal.fail(f"no conversations {_whose(options)}")
+    there = _count(store, options.owner)
+    if not any(there.parts.values()):
+        terminal.fail(f"no conversations {whose(options)}")
         return 1
     say = terminal.note if options.json else terminal.line
-    say(
-        f"no conversations, but {counted(facts, 'fact')} {_whose(options)}; "
-        "turnstore erase --dry-run counts all that there is"
-    )
+    say(f"no conversations, but {there.others} {whose(options)}; turnstore facts prints them")
     return 0
 
 
 def _erase(store: Store, options: argparse.Namespace, terminal: Terminal) -> int:
-    there, whose = _what_goes(store, options), _whose(options)
+    there, owned = _what_goes(store, options), whose(options)
     if options.dry_run:
-        counts = json.dumps(there._asdict())
-        terminal.line(counts if options.json else f"{there} {whose} would be erased")
+        counts = json.dumps(there.as_json())
+        terminal.line(counts if options.json else f"{there} {owned} would be erased")
         return 0
     if not options.yes:
         if not sys.stdin.isatty():
@@ -86,12 +82,12 @@ def _erase(store: Store, options: argparse.Namespace, terminal: Terminal) -> int
                 "say --yes, or count first by --dry-run"
             )
             return 1
-        terminal.line(f"{there} {whose} will be erased for good, with all that belongs to them.")
+        terminal.line(f"{there} {owned} will be erased for good, with all that belongs to them.")
         terminal.ask("Go on? [y/N] ")
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             terminal.fail("nothing was erased")
             return 1
-    _count_facts()
+    _can_read_facts()
     if options.conversation is None:
         receipt = store.erase(options.owner, verify=options.verify)
     else:
@@ -99,9 +95,9 @@ def _erase(store: Store, options: argparse.Namespace, terminal: Terminal) -> int
         receipt = chat.erase(verify=options.verify)
     _print(receipt, options, terminal)
     left = _what_goes(store, options)
-    if any(left):
+    if left:
         terminal.fail(
-            f"{left} {whose} were written after the erasure, which is complete for what was "
+            f"{left} {owned} were written after the erasure, which is complete for what was "
             "there before. Stop the application, or sign the user out, and erase again"
         )
         return 1
@@ -127,23 +123,48 @@ def _print(receipt: Erasure, options: argparse.Namespace, terminal: Terminal) ->
 
 
 class _There(NamedTuple):
-    """What an owner has, or one conversation, of whose facts nothing is counted."""
+    """What an owner has, or one conversation.
+
+    Attributes:
+        conversations: How many there are.
+        turns: How many they have.
+        parts: What there is besides, by name, as a receipt has it: `facts` and `exchanges`;
+            `facts_and_exchanges` where numpy is missing, without which nothing tells them apart;
+            `facts` without a number for one conversation, whose facts are not counted.
+    """
 
     conversations: int
     turns: int
-    facts: int | None
+    parts: dict[str, int | None]
+
+    def __bool__(self) -> bool:
+        return bool(self.conversations or self.turns or any(self.parts.values()))
 
     def __str__(self) -> str:
         spoken = f"{counted(self.conversations, 'conversation')} with {counted(self.turns, 'turn')}"
-        facts = "its facts," if self.facts is None else counted(self.facts, "fact")
-        return f"{spoken}, and {facts}"
+        return f"{spoken}, {self.others}"
+
+    @property
+    def others(self) -> str:
+        """What there is besides conversations, in words."""
+        match self.parts:
+            case {"facts": int(facts), "exchanges": int(exchanges)}:
+                return f"{counted(facts, 'fact')} and {counted(exchanges, 'exchange')}"
+            case {"facts_and_exchanges": int(both)}:
+                return f"{both:,} facts and exchanges"
+            case _:
+                return "and its facts,"
+
+    def as_json(self) -> dict[str, int | None]:
+        """Give it as an object of JSON."""
+        return {"conversations": self.conversations, "turns": self.turns, **self.parts}
 
 
 def _what_goes(store: Store, options: argparse.Namespace) -> _There:
     if options.conversation is None:
         return _count(store, options.owner)
     turns = store.conversation(options.conversation, owner=options.owner).stat().turns
-    return _There(int(turns > 0), turns, None)
+    return _There(int(turns > 0), turns, {"facts": None})
 
 
 def _count(store: Store, owner: str) -> _There:
@@ -155,10 +176,21 @@ def _count(store: Store, owner: str) -> _There:
         turns += sum(info.turns or 0 for info in page)
         before = page.cursor
         if before is None:
-            break
-    house: Any = store  # the command line is of it: the key of the facts, and what runs flows
-    facts: int = house._run(_facts(house._home.owner(owner).signs[0]))  # noqa: SLF001
-    return _There(conversations, turns, facts)
+            return _There(conversations, turns, _parts(store, owner))
+
+
+def _parts(store: Store, owner: str) -> dict[str, int | None]:
+    house: Any = store  # the command line is of it: where its keys lie, and what runs flows
+    home, run_flow = house._home, house._run  # noqa: SLF001
+    both: int = run_flow(_facts(home.owner(owner).signs[0]))
+    if not _can_read_facts():
+        return {"facts_and_exchanges": both}
+    # Only here, as they need numpy.
+    from turnstore.facts._owner import Ground  # noqa: PLC0415
+    from turnstore.facts._storing.erasing import count_exchanges  # noqa: PLC0415
+
+    exchanges: int = run_flow(count_exchanges(Ground(home).owner(owner))) if both else 0
+    return {"facts": max(both - exchanges, 0), "exchanges": exchanges}
 
 
 def _facts(key: bytes) -> Flow[int]:
@@ -166,19 +198,24 @@ def _facts(key: bytes) -> Flow[int]:
     return count
 
 
-def _count_facts() -> None:
-    """Let the erasure count facts, where numpy is there; without, it finds them by their keys."""
-    with suppress(ModuleNotFoundError):
+def _can_read_facts() -> bool:
+    """Whether numpy is there; an erasure counts facts then, and else finds them by their keys."""
+    try:
         importlib.import_module("turnstore.facts")
+    except ModuleNotFoundError:
+        return False
+    return True
 
 
 def _as_json(info: ConversationInfo) -> dict[str, object]:
     return {**asdict(info), "last_activity": info.last_activity.isoformat()}
 
 
-def _whose(options: argparse.Namespace) -> str:
+def whose(options: argparse.Namespace) -> str:
+    """Say whose something is, and where."""
     return f"of the owner {options.owner!r} in the store {options.store!r}"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Write a text in one line, without what steers a terminal."""
     return harmless(text).replace("\n", "\\n").replace("\t", "\\t")

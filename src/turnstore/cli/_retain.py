@@ -14,22 +14,30 @@ __all__ = ["retain", "time_of"]
 
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([hdw]?)")
 _HOURS = {"h": 1, "d": 24, "": 24, "w": 7 * 24}
+# The rules, by what a retention calls the facts that go by them.
+_RULES = {
+    "closed": "closed_for",
+    "old": "older_than",
+    "unused": "unused_for",
+    "faded": "fresh",
+    "most": "most",
+}
 _TIMES = ("closed_for", "older_than", "unused_for")
 
 
 def retain(options: argparse.Namespace, terminal: Terminal) -> int:
-    """Connect, and remove what the rules do not keep."""
-    try:
-        # Only this needs numpy.
-        from turnstore.facts._owner import Ground  # noqa: PLC0415
-        from turnstore.facts._storing.handles import home_in, run_in  # noqa: PLC0415
-        from turnstore.facts._storing.retention import Rule  # noqa: PLC0415
-        from turnstore.facts._storing.retention import retain as tidied  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("turnstore"):
-            raise
-        terminal.fail(f"{error.name} is missing: pip install '.[facts]' in a clone")
-        return 1
+    """Connect, and remove what the rules do not keep.
+
+    Raises:
+        ValueError: There is no rule, or one is of no use; nothing was removed.
+        ModuleNotFoundError: A package of the extra facts is missing.
+    """
+    # Only here, as they need numpy.
+    from turnstore.facts._owner import Ground  # noqa: PLC0415
+    from turnstore.facts._storing.handles import home_in, run_in  # noqa: PLC0415
+    from turnstore.facts._storing.retention import Rule  # noqa: PLC0415
+    from turnstore.facts._storing.retention import retain as tidied  # noqa: PLC0415
+
     given = {name: getattr(options, name) for name in (*_TIMES, "fresh", "most")}
     rules: dict[str, Any] = {
         name: time_of(value) if name in _TIMES else value
@@ -37,16 +45,17 @@ def retain(options: argparse.Namespace, terminal: Terminal) -> int:
         if value is not None
     }
     if not rules:
-        terminal.fail("no rule is given, so that everything is kept; see turnstore retain --help")
-        return 1
+        msg = "no rule is given, so that everything is kept; see turnstore retain --help"
+        raise ValueError(msg)
     rule = Rule(**rules)
     with opened(options) as store:
         ground = Ground(home_in(store))
         done = run_in(store)(tidied(ground, options.owner, rule, dry_run=options.dry_run))
-    verb = "would go" if done.dry_run else "removed"
+    verb = "would go" if done.dry_run else "went"
     terminal.line(f"{counted(done.facts, 'fact')} of {counted(done.owners, 'owner')}")
     for reason, count in sorted(done.removed.items()):
-        terminal.line(f"{count:,} {verb}: {reason}")
+        name = _RULES[reason]
+        terminal.line(f"{count:,} {verb} by --{name.replace('_', '-')} {given[name]}")
     if not done.removed:
         terminal.line(f"none {verb}")
     return 0

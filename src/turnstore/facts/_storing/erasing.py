@@ -16,7 +16,7 @@ from ..engines import documents_of
 from .forgetting import Entry, drop, forget_of
 from .record import is_exchange
 
-__all__ = ["Eraser"]
+__all__ = ["Eraser", "count_exchanges"]
 
 _AT_ONCE = 400
 _TRIES = 4
@@ -65,7 +65,7 @@ class Eraser:
                 _look(place.keys.ops, "xlen", int),
             )
         )
-        exchanges = yield from _exchanges(place)
+        exchanges = yield from count_exchanges(place)
         indexed = _indexed(tokens, known)
         gone = [place.vector(token, id_) for token in indexed for id_ in ids]
         gone += [*map(place.vectors, tokens), *place.keys[2:]]
@@ -133,7 +133,7 @@ def _indexed(tokens: list[str], known: list[str]) -> list[str]:
     return [one for one in dict.fromkeys((*tokens, *known)) if one.startswith("search:")]
 
 
-def _exchanges(place: OwnerPlace) -> Flow[int]:
+def count_exchanges(place: OwnerPlace) -> Flow[int]:
     """Count the exchanges among the facts, whatever else can be read of them."""
     before, count = "", 0
     while True:
