@@ -282,8 +282,8 @@ class Facts(Upkeep):
             ServerError: Redis failed; an empty result always means that nothing matched.
 
         Cost:
-            Three round trips around the embedder, and one to note what was found. The engine
-            says how much is looked at.
+            Three round trips around the embedder where the owner has few facts, else four or
+            five; the last one notes what was found. The engine says how much is looked at.
 
         Example:
             >>> facts.add("ada", "Ada was born in London.").duplicate

@@ -61,7 +61,7 @@ class Recall(Retrieval):
         TypeError, ValueError: An argument is of no use.
 
     Cost:
-        The embedding of a question, and the three or four round trips of a search.
+        The embedding of a question, and the three to five round trips of a search.
 
     Example:
         >>> from turnstore.context import Context
