@@ -78,7 +78,7 @@ class TestMemory:
         odd = ModelResponse(
             parts=[
                 ThinkingPart("hm", signature="s/+=", id="i", provider_name="anthropic"),
-                TextPart("\x00 \u2028 é \ud800", provider_details={"zz": [1.0, 2**70, None]}),
+                TextPart("\x00 \u2028 é", provider_details={"zz": [1.0, 2**70, None]}),
             ],
             provider_details={"x": {"y": None}},
         )

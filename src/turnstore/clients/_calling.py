@@ -157,6 +157,12 @@ def unstorable(error: Exception, answer: object, turn: PendingTurn | AsyncPendin
     )
 
 
+def sendable(messages: list[Json]) -> list[Json]:
+    """Give stored messages as any SDK can send them; see `mended`."""
+    codec, _ = _json.dumps(messages)
+    return messages if codec == _json.FAST else mended(messages)
+
+
 def mended(value: Any) -> Any:
     """Replace lone surrogates, which JSON can say and UTF-8 cannot; SDKs write UTF-8.
 

@@ -10,7 +10,7 @@ from functools import partial, wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from turnstore.clients._calling import keep
+from turnstore.clients._calling import keep, sendable
 
 if TYPE_CHECKING:
     from turnstore.turn import AsyncPendingTurn, PendingTurn
@@ -75,7 +75,7 @@ def _plain(function: Callable[..., Any], take: Take) -> Callable[..., Any]:
         turn, args, kwargs = take(args, kwargs)
         with ExitStack() as opened:
             opened.enter_context(turn)
-            answer = function(turn.messages, *args, **kwargs)
+            answer = function(sendable(turn.messages), *args, **kwargs)
             if isinstance(answer, Iterator):
                 return _pieces(turn, answer, opened.pop_all())
             if inspect.isawaitable(answer) or isinstance(answer, AsyncIterator):
@@ -91,7 +91,9 @@ def _generator(function: Callable[..., Any], take: Take) -> Callable[..., Any]:
         turn, args, kwargs = take(args, kwargs)
         with ExitStack() as opened:
             opened.enter_context(turn)
-            yield from _pieces(turn, function(turn.messages, *args, **kwargs), opened.pop_all())
+            yield from _pieces(
+                turn, function(sendable(turn.messages), *args, **kwargs), opened.pop_all()
+            )
 
     return call
 
@@ -101,7 +103,7 @@ def _coroutine(function: Callable[..., Any], take: Take) -> Callable[..., Any]:
         turn, args, kwargs = take(args, kwargs)
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(turn)
-            answer = await function(turn.messages, *args, **kwargs)
+            answer = await function(sendable(turn.messages), *args, **kwargs)
             if isinstance(answer, AsyncIterator):
                 return _async_pieces(turn, answer, opened.pop_all())
             if isinstance(answer, Iterator):
@@ -117,7 +119,7 @@ def _async_generator(function: Callable[..., Any], take: Take) -> Callable[..., 
         turn, args, kwargs = take(args, kwargs)
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(turn)
-            source = function(turn.messages, *args, **kwargs)
+            source = function(sendable(turn.messages), *args, **kwargs)
             async with aclosing(_async_pieces(turn, source, opened.pop_all())) as pieces:
                 async for piece in pieces:
                     yield piece

@@ -10,6 +10,7 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, messages_from_dict
 
 from turnstore.aio import AsyncConversation
+from turnstore.clients._calling import sendable
 from turnstore.conversation import Conversation
 from turnstore.errors import ConflictError
 from turnstore.messages import Message, format_named, plain_messages
@@ -64,7 +65,7 @@ class ChatHistory(BaseChatMessageHistory):
             turn = self._begun()
             turn.__enter__()
             self._turn = turn
-        return messages_from_dict(self._turn.messages)
+        return messages_from_dict(sendable(self._turn.messages))
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Save messages; nothing where the model refused."""
@@ -97,7 +98,7 @@ class ChatHistory(BaseChatMessageHistory):
             turn = self._begun()
             await turn.__aenter__()
             self._turn = turn
-        return messages_from_dict(self._turn.messages)
+        return messages_from_dict(sendable(self._turn.messages))
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Save messages; nothing where the model refused."""

@@ -11,6 +11,7 @@ from agent_framework import AgentResponse, Message
 from agent_framework import HistoryProvider as Base
 
 from turnstore.aio import AsyncConversation
+from turnstore.clients._calling import sendable
 from turnstore.formats.agent_framework import AgentFramework
 from turnstore.messages import FORMATS
 from turnstore.turn import AsyncPendingTurn, TurnOptions, begin
@@ -197,4 +198,4 @@ def _dumped(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _loaded(messages: list[dict[str, Any]]) -> list[Message]:
-    return [Message.from_dict(message) for message in messages]
+    return [Message.from_dict(message) for message in sendable(messages)]

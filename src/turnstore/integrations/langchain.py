@@ -18,6 +18,7 @@ from langgraph.channels.untracked_value import UntrackedValue  # pyright: ignore
 
 from turnstore._leases import Lease
 from turnstore.aio import AsyncConversation
+from turnstore.clients._calling import sendable
 from turnstore.context import Context
 from turnstore.conversation import Conversation
 from turnstore.errors import SaveError
@@ -85,7 +86,7 @@ class _Run:
         start = spoken[known] if known else first
         self.known = {message.id for message in self.given[first:start]}
         sent: list[Message] = self.turn.messages
-        self.ahead = messages_from_dict(sent[first : len(sent) - len(request) + start])
+        self.ahead = messages_from_dict(sendable(sent[first : len(sent) - len(request) + start]))
         return self
 
     def sending(self, request: Any) -> Any:

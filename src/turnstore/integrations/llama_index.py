@@ -12,6 +12,7 @@ from pydantic import PrivateAttr
 from turnstore._calls import Flow
 from turnstore._compose import compose
 from turnstore._place import Place, check_window
+from turnstore.clients._calling import sendable
 from turnstore.conversation import Conversation
 from turnstore.errors import ConflictError
 from turnstore.formats import FORMATS
@@ -125,7 +126,7 @@ class ChatStore(BaseChatStore):
 
 def _get(place: Place, window: Window) -> Flow[Messages]:
     history = yield from place.read(window)
-    return [_loaded(message) for message in _fit(history)]
+    return [_loaded(message) for message in sendable(_fit(history))]
 
 
 def _add(place: Place, message: ChatMessage) -> Flow[None]:

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from turnstore._compose import compose
 from turnstore._windowing import start_of
+from turnstore.clients._calling import sendable
 from turnstore.errors import ConflictError, FormatError
 from turnstore.messages import Message, format_named, plain_messages
 from turnstore.results import History
@@ -201,11 +202,11 @@ class AgentsSession:
     def _seen(self, turn: AsyncPendingTurn, limit: int | None) -> list[Message]:
         sent = turn.messages
         if limit is None and not self._undone and not self._cleared:
-            return [*sent, *self._staged]
+            return sendable([*sent, *self._staged])
         ahead = len(sent) - len(compose(turn.history, [], _RULES, self._other).send)
         room = None if limit is None else max(limit - len(self._staged), 1)
         past = compose(self._history(turn, room), [], _RULES, self._other).send
-        return [*sent[:ahead], *past, *self._staged]
+        return sendable([*sent[:ahead], *past, *self._staged])
 
     async def _commit(self, turn: AsyncPendingTurn) -> None:
         """Hand the turn what is staged; it saves it at its end."""

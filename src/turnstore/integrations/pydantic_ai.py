@@ -17,6 +17,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart, Use
 from pydantic_ai.tools import AgentDepsT, RunContext
 
 from turnstore.aio import AsyncConversation
+from turnstore.clients._calling import sendable
 from turnstore.formats.pydantic_ai import PydanticAI
 from turnstore.integrations._pydantic_ai_store import ConversationStore
 from turnstore.messages import FORMATS
@@ -174,4 +175,4 @@ def _dumped(messages: list[Any]) -> list[dict[str, Any]]:
 
 
 def _loaded(messages: list[dict[str, Any]]) -> list[ModelMessage]:
-    return ModelMessagesTypeAdapter.validate_python(messages)
+    return ModelMessagesTypeAdapter.validate_python(sendable(messages))
