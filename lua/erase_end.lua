@@ -22,6 +22,7 @@ ERRORS
   FORMAT  a key was written by a later version; nothing was written
 ]]
 --# include owner
+--# include allowed
 --# include erasing
 local generation = KEYS[1]
 local conversations = KEYS[2]
@@ -32,7 +33,8 @@ local first_of_sign = 6
 local number = tonumber(ARGV[1])
 
 local owner, refusal = read_generation(generation)
-if not owner then
+refusal = refusal or forbidden(generation, "SET") or forbidden(names, "UNLINK")
+if refusal then
   return redis.error_reply(refusal)
 end
 local state = state_of(owner, number)

@@ -43,6 +43,14 @@ local state = state_of(owner, number)
 if state ~= 1 then
   return { state, 0 }
 end
+refusal = forbidden(generation, "SET") or forbidden(conversations, "ZREM")
+  or forbidden(lives, "ZREM") or forbidden(names, "HDEL")
+for part = first_of_part, #KEYS do
+  refusal = refusal or forbidden(KEYS[part], "UNLINK")
+end
+if refusal then
+  return redis.error_reply(refusal)
+end
 local members = #ARGV - first_of_member + 1
 local each = (#KEYS - first_of_part + 1) / math.max(members, 1)
 local summaries = 0
@@ -51,7 +59,6 @@ for place = 0, members - 1 do
   local member = ARGV[first_of_member + place]
   local turns, messages = measure(KEYS[first])
   local listed = redis.call("ZSCORE", conversations, member)
-  take_off(conversations, lives, names, member)
   if turns and (turns >= 0 or listed) then
     owner.conversations = owner.conversations + 1
     owner.turns = owner.turns + math.max(turns, 0)
@@ -62,6 +69,7 @@ for place = 0, members - 1 do
     owner.keys = owner.keys + gone
     summaries = summaries + (part == first + 1 and gone or 0)
   end
+  take_off(conversations, lives, names, member)
 end
 close(generation, owner)
 return { 1, summaries, unpack(next_members(conversations, lives)) }

@@ -15,7 +15,8 @@ ARGV
   2  began   int?   as from owner_begin  what was erased since, is refused
   3  member  text?  a digest             the conversation in its owner's lists
   4  name    JSON?  [id]                 the same, to be read again
-  5  list    bytes*                      the new list: its head, and its elements
+  5  source  text?  a digest, or empty   the other one, if it is the owner's; likewise refused
+  6  list    bytes*                      the new list: its head, and its elements
 
 RETURNS int  1 filled; 0 it holds just these elements already
 
@@ -40,7 +41,8 @@ local ttl_ms = tonumber(ARGV[1])
 local began = tonumber(ARGV[2])
 local member = ARGV[3]
 local name = ARGV[4]
-local first_of_list = generation and 5 or 2
+local source = ARGV[5]
+local first_of_list = generation and 6 or 2
 
 local held = redis.call("LLEN", turns)
 if held > 0 then
@@ -58,6 +60,9 @@ local owner
 local refusal = forbidden(turns, "DEL", "PEXPIRE")
 if generation and not refusal then
   owner, refusal = still_begun(generation, cleared, member, began)
+  if not refusal and source ~= "" then
+    refusal = select(2, still_begun(generation, cleared, source, began))
+  end
   refusal = refusal or listing_forbidden(generation, conversations, lives, names)
 end
 if refusal then

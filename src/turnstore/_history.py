@@ -265,10 +265,11 @@ def fork(source: Keys, target: Keys, upto: int | None, ttl_ms: int, *, began: in
     before = (first.no, first.turn, messages_before, found.tokens_before)
     ids = [element.turn_id for element in elements[-IDS_KEPT:]]
     head = " ".join(["head 1", *map(str, (*totals, *before, len(ids))), *ids])
+    owned = {} if target.owner is None else {"source": source.member}
     yield script_call(
         "seed",
         target,
-        {"ttl_ms": ttl_ms},
+        {"ttl_ms": ttl_ms, **owned},
         int,
         expected=EMPTY,
         began=began,

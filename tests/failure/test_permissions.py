@@ -170,3 +170,21 @@ async def test_the_permissions_that_the_docs_name_for_owners_suffice(
     assert await chat.set_title("T")
     assert len(await store.conversations("o")) == 2
     assert (await store.erase("o", verify=True)).conversations == 2
+
+
+@pytest.mark.parametrize("command", ["unlink", "zrem", "hdel", "set"])
+async def test_an_erasure_that_may_not_run_a_command_loses_nothing(
+    new_store: NewStore, own_server: OwnServer, command: str
+) -> None:
+    server = own_server()
+    with redis.Redis.from_url(server.url) as raw:
+        raw.execute_command(f"ACL SETUSER app on >pw ~* +@all -{command}")
+    whole = new_store(at=server)
+    denied = new_store(at=server, redis={"username": "app", "password": "pw"})
+    for id_ in ("one", "two"):
+        await whole.conversation(id_, owner="ada").append("q")
+    with pytest.raises(DeniedError):
+        await denied.erase("ada")
+    assert [info.turns for info in await whole.conversations("ada")] == [1, 1]
+    receipt = await whole.erase("ada")
+    assert (receipt.conversations, receipt.turns) == (2, 2)

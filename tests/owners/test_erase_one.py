@@ -180,6 +180,22 @@ async def test_what_is_written_again_and_again_is_said(
 
 
 @pytest.mark.one_setup
+async def test_a_fork_that_began_before_brings_no_copy(
+    new_store: NewStore, proxy: Proxy, ada: Owner, behind: Store
+) -> None:
+    ada.load_scripts()
+    chat = new_store(at=proxy).conversation("c", owner="ada")
+    await chat.append("q")
+    proxy.clear()
+    proxy.next(Cut.NEVER, command="EVALSHA")  # it begins; then it reads what it copies
+    erase = behind.conversation("c", owner="ada").erase
+    proxy.next(Cut.NEVER, command="EVALSHA", then=lambda: erase(verify=True))
+    with pytest.raises(ErasedError, match="fork to"):
+        await chat.fork("copy")
+    assert ada.stored == {"generation", "cleared"}
+
+
+@pytest.mark.one_setup
 async def test_it_takes_as_many_round_trips_as_it_says(
     new_store: NewStore, proxy: Proxy, ada: Owner
 ) -> None:
