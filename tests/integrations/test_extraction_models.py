@@ -6,11 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
-from openai import AsyncOpenAI, OpenAI
 
 from tests.facts.meaning.kit import Kit, Model, facts_in, new
-from tests.integrations.google.talking import client_of
+from tests.integrations.sdk_clients import SDKS, sdk_client
 from tests.servers.facade import inner
 from turnstore.testing import Reply
 
@@ -24,29 +22,13 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.servers("redis-8", "redis-url"), pytest.mark.one_setup]
 
 
-@pytest.fixture(params=["openai", "anthropic", "google"])
+@pytest.fixture(params=SDKS)
 async def client(
     request: pytest.FixtureRequest, setup: Setup, model: ModelServer
 ) -> AsyncIterator[Any]:
     """Give a client of the kind that the store is."""
-    is_async = setup.client == "async"
-    if request.param == "google":
-        with client_of(model) as gemini:
-            if is_async:
-                async with gemini.aio as aio:
-                    yield aio
-            else:
-                yield gemini
-        return
-    kinds: Any = {"openai": (OpenAI, AsyncOpenAI), "anthropic": (Anthropic, AsyncAnthropic)}
-    url = model.base_url if request.param == "openai" else model.url
-    made = kinds[request.param][is_async](base_url=url, api_key="none", max_retries=0)
-    if is_async:
-        async with made:
-            yield made
-    else:
-        with made:
-            yield made
+    async with sdk_client(request.param, model, is_async=setup.client == "async") as made:
+        yield made
 
 
 @pytest.fixture
