@@ -141,8 +141,8 @@ class AsyncFacts(AsyncUpkeep):
 
         Cost:
             Two round trips around the embedder; one more with the first facts of an owner, and
-            one more where there is an index of RediSearch. A duplicate is not embedded. With a
-            `ttl`, one or two more now and then.
+            one more where there is an index of RediSearch, and before a `redact` of the store. A
+            duplicate is not embedded. With a `ttl`, one or two more now and then.
 
         Example:
             >>> (await facts.add("ada", "Ada plays chess.", slot="hobby")).duplicate
@@ -186,7 +186,8 @@ class AsyncFacts(AsyncUpkeep):
             have more than 64 KiB in all, so that the server is not held up.
 
         Cost:
-            As for `add`, for each part, and the embedder's batches.
+            As for `add`, for each part, and the embedder's batches; one more where the facts are
+            no sequence.
 
         Example:
             >>> new = [NewFact(text="Ada likes tea."), NewFact(text="Ada likes jam.")]

@@ -136,13 +136,21 @@ class Session:
         options: How.
         wait: How long to wait for another extraction of the same owner.
         counts: Where a failure is counted that could not be noted, as `unnoted`.
+        since: The number with which it was looked for, where that was: an owner who was erased
+            since is not waited for. 0 begins now.
 
     Attributes:
         hold: The lease; to be given back by who runs it.
     """
 
-    def __init__(
-        self, base: Base, place: Place, options: Options, wait: timedelta, counts: Counter[str]
+    def __init__(  # noqa: PLR0913, PLR0917 - what the two kinds share
+        self,
+        base: Base,
+        place: Place,
+        options: Options,
+        wait: timedelta,
+        counts: Counter[str],
+        since: int = 0,
     ) -> None:
         self._base = base
         self._counts = counts
@@ -159,6 +167,7 @@ class Session:
         # The owner's, which outlives a conversation that is cleared meanwhile.
         keys = place.keys._replace(queue=self._owner.keys.lease, member="-")
         self.hold = Hold(keys, lease)
+        self._since = since
         self._began = Began(0, (), ())
 
     def run(self) -> Flow[Extracted]:
@@ -199,7 +208,7 @@ class Session:
 
     def _begin(self) -> Flow[None]:
         self._began = yield from self._base.begin(self._owner, (), EXTRACT)
-        self.hold.began = self._began.number
+        self.hold.began = self._since or self._began.number
         yield from self.hold.take()
 
     @property
@@ -309,10 +318,11 @@ class Session:
             news.append(checked_fact(redacted))
         after = Cursor.after(told.last)
         move = CursorMove(self._keys.member, stands, str(after))
+        writer = self._base.writer(self._owner, EXTRACT, self._began.number)
 
         def work() -> Flow[Extracted]:
             norms = [norm_of(draft(new, "", _ANY_TIME)) for new in news]
-            now = yield from self._base.begin(self._owner, norms, EXTRACT)
+            now = yield from writer.begin(norms)
             backend = yield from self._base.backend_of(now.spaces)
             vectors = yield from self._base.embed(backend, [new.text for new in news])
             ids = new_ids(now.number, len(news))
@@ -334,7 +344,7 @@ class Session:
             }
             answers = yield from self._base.commit(
                 self._owner,
-                Began(self._began.number, now.spaces, now.ids),
+                now,
                 changes,
                 operation=EXTRACT,
                 logged=EXTRACT if changes else "",

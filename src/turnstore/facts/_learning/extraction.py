@@ -16,10 +16,11 @@ from turnstore.errors import ClosedError, ErasedError, LeaseError
 from turnstore.results import ConversationPage
 
 from .._storing.base import Base
+from .._storing.commit import begin
 from .._storing.handles import check_store, home_in, place_in
 from .extracting import ExtractionError, Options, Session
 from .letters import DeadLetter, letter_named, letters
-from .operations import Operation, Undone, entries, entry_named, listed, undo
+from .operations import Operation, Undone, entries, listed, undo_named
 from .prompts import EXTRACTION_PROMPT, PLACES
 from .schedule import Trigger
 
@@ -104,9 +105,9 @@ class BaseExtraction:
         """Refuse a conversation of another store; asked by a context."""
         check_store(self._base, conversation)
 
-    def _session(self, place: Place, *, waits: bool) -> Session:
-        seconds = 2 * self._options.deadline if waits else 0
-        return Session(self._base, place, self._options, timedelta(seconds=seconds), self.counts)
+    def _session(self, place: Place, since: int = 0, *, waits: bool) -> Session:
+        wait = timedelta(seconds=2 * self._options.deadline if waits else 0)
+        return Session(self._base, place, self._options, wait, self.counts, since)
 
     def _place_of(self, conversation: object) -> Place:
         place = place_in(conversation)
@@ -147,9 +148,14 @@ class BaseExtraction:
 
     # Flows
 
-    def _places(self, owner: str) -> Flow[list[Place]]:
-        """Find all conversations of an owner, those that were cleared after a reading too."""
+    def _places(self, owner: str) -> Flow[tuple[list[Place], int]]:
+        """Find all conversations of an owner, those that were cleared after a reading too.
+
+        Returns:
+            Their places, and the number with which it began to look for them.
+        """
         keys = self._home.owner(owner)
+        began = yield from begin(self._base.ground.owner(owner), (), "extract")
         places: dict[str, Place] = {}
         before: int | None = None
         while True:
@@ -171,23 +177,24 @@ class BaseExtraction:
         for digest in (member.decode() for member in read):
             if digest not in places:
                 places[digest] = Place(self._home, keys.conversation(digest))
-        return list(places.values())
+        return list(places.values()), began.number
 
     def _letters(self, owner: str) -> Flow[list[DeadLetter]]:
         found = yield from letters(self._base.ground.owner(owner))
         return [letter for letter, _ in found]
 
-    def _letter_place(self, owner: str, identifier: str) -> Flow[Place]:
-        letter, _ = yield from letter_named(self._base.ground.owner(owner), identifier)
-        return self._home.place(letter.conversation, owner)
+    def _letter_place(self, owner: str, identifier: str) -> Flow[tuple[Place, int]]:
+        """Find the conversation of a letter; and the number with which it began to look."""
+        place = self._base.ground.owner(owner)
+        began = yield from begin(place, (), "extract")
+        letter, _ = yield from letter_named(place, identifier)
+        return self._home.place(letter.conversation, owner), began.number
 
     def _operations(self, owner: str) -> Flow[list[Operation]]:
         return listed((yield from entries(self._base.ground.owner(owner))))
 
     def _undo(self, owner: str, identifier: str) -> Flow[Undone]:
-        place = self._base.ground.owner(owner)
-        log_ = yield from entries(place)
-        return (yield from undo(self._base, place, log_, entry_named(log_, identifier)))
+        return undo_named(self._base, self._base.ground.owner(owner), identifier)
 
 
 def _check_number(name: str, value: int, most: int) -> None:

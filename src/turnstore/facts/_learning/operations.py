@@ -33,12 +33,14 @@ __all__ = [
     "inverse",
     "listed",
     "undo",
+    "undo_named",
 ]
 
 UNDO = "undo"
 """What an undo is called in the log."""
 
 _KEPT = 200
+_PASSING = ("spaces", "changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,15 +206,31 @@ def inverse(
     return changes
 
 
+def undo_named(base: Base, place: OwnerPlace, identifier: str) -> Flow[Undone]:
+    """Undo an operation by its id, as far as nothing was changed since: four calls.
+
+    Raises:
+        TypeError, LookupError, ValueError: As from `entry_named`; nothing was written.
+    """
+    writer = base.writer(place, UNDO)
+
+    def work() -> Flow[Undone]:
+        began = yield from writer.begin()  # before the log is read
+        log = yield from entries(place)
+        return (yield from _undo(base, place, log, entry_named(log, identifier), began))
+
+    return (yield from base.again(work, _PASSING))
+
+
 def undo(  # noqa: PLR0913 - what one undo is made of
     base: Base,
     place: OwnerPlace,
     log: Sequence[Entry],
     entry: Entry,
     *,
-    began: Began | None = None,
-    cursor: CursorMove | None = None,
-    fence: str = "",
+    since: int,
+    cursor: CursorMove,
+    fence: str,
 ) -> Flow[Undone]:
     """Undo an operation, as far as nothing was changed since: three calls.
 
@@ -221,28 +239,41 @@ def undo(  # noqa: PLR0913 - what one undo is made of
         place: The owner's.
         log: All entries, newest first.
         entry: The one that is undone.
-        began: What it began with; None begins now.
+        since: The number with which it began, before the log was read.
         cursor: The cursor that moves along.
         fence: The lease that it demands.
     """
+    writer = base.writer(place, UNDO, since)
 
     def work() -> Flow[Undone]:
-        now = yield from base.begin(place, (), UNDO)
-        records = yield from read_records(place, sorted({one[1] for one in entry.changes}))
-        changes = inverse(entry, records, touched(log, entry))
-        yield from base.commit(
-            place,
-            now if began is None else Began(began.number, now.spaces, ()),
-            changes,
-            operation=UNDO,
-            logged=UNDO,
-            note={"of": entry.id},
-            cursor=cursor,
-            fence=fence,
-        )
-        return Undone(len(changes), len(entry.changes) - len(changes))
+        began = yield from writer.begin()
+        return (yield from _undo(base, place, log, entry, began, cursor, fence))
 
-    return (yield from base.again(work, ("spaces", "changed")))
+    return (yield from base.again(work, _PASSING))
+
+
+def _undo(  # noqa: PLR0913, PLR0917 - what one undo is made of
+    base: Base,
+    place: OwnerPlace,
+    log: Sequence[Entry],
+    entry: Entry,
+    began: Began,
+    cursor: CursorMove | None = None,
+    fence: str = "",
+) -> Flow[Undone]:
+    records = yield from read_records(place, sorted({one[1] for one in entry.changes}))
+    changes = inverse(entry, records, touched(log, entry))
+    yield from base.commit(
+        place,
+        began,
+        changes,
+        operation=UNDO,
+        logged=UNDO,
+        note={"of": entry.id},
+        cursor=cursor,
+        fence=fence,
+    )
+    return Undone(len(changes), len(entry.changes) - len(changes))
 
 
 def _is_as_closed(record: Record, entry: Entry) -> bool:

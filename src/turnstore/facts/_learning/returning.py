@@ -64,8 +64,9 @@ def go_back(base: Base, keys: Keys, reader: Reader, stands: str) -> Flow[int]:
         if entry.id in done:
             continue
         move = CursorMove(reader.conversation, stands, str(start))
+        since = reader.began.number
         yield from undo(
-            base, reader.place, log, entry, began=reader.began, cursor=move, fence=reader.fence
+            base, reader.place, log, entry, since=since, cursor=move, fence=reader.fence
         )
         undone, stands = undone + 1, str(start)
     yield from note(reader, stands, START, KEEP)

@@ -21,7 +21,7 @@ from .reading import read_records
 from .record import exchange_norm, moment, norm_of, stamp
 
 if TYPE_CHECKING:
-    from .base import Base
+    from .base import Base, Writer
 
 __all__ = [
     "KIND",
@@ -56,31 +56,43 @@ class Checked(NamedTuple):
 def add_many(
     base: Base, owner: str, news: Iterable[NewFact], *, since: int = 0
 ) -> Flow[list[Added]]:
-    """Store facts, as many at a time as one commit takes; `since` as for `_add`."""
+    """Store facts, as many at a time as one commit takes.
+
+    Args:
+        base: The facts.
+        owner: Whose they are.
+        news: The facts.
+        since: The number with which it began, where that was earlier: what was erased since
+            then does not come back. 0 begins now.
+    """
     place = base.ground.owner(owner)
+    writer = base.writer(place, "add", since)
+    if not isinstance(news, Sequence):
+        yield from writer.ahead()  # it may take its time, and read what is erased meanwhile
     checked = [Checked(checked_fact(new)) for new in _listed(news)]
     for one in checked:
         place.conversation(one.new.conversation)  # refuses what no key can stand for
     added: list[Added] = []
     for batch in batches(checked, lambda one: one.new.text):
-        added += yield from _add(base, place, batch, "add", since)
+        added += yield from _add(base, place, batch, "add", writer)
     return added
 
 
 def add_exchange(  # noqa: PLR0913 - what an exchange is made of
     base: Base, owner: str, conversation: str, turn_id: str, new: NewFact, *, since: int = 0
 ) -> Flow[Added]:
-    """Store an exchange, once for each turn; `since` as for `_add`."""
+    """Store an exchange, once for each turn; `since` as for `add_many`."""
     place = base.ground.owner(owner)
     check_turn_id(turn_id)
     norm = exchange_norm(base.ground.conversation(conversation), turn_id)
     checked = [Checked(checked_fact(new), norm)]
-    (added,) = yield from _add(base, place, checked, "add_exchange", since)
+    writer = base.writer(place, "add_exchange", since)
+    (added,) = yield from _add(base, place, checked, "add_exchange", writer)
     return added
 
 
 def _add(
-    base: Base, place: OwnerPlace, checked: Sequence[Checked], operation: str, since: int
+    base: Base, place: OwnerPlace, checked: Sequence[Checked], operation: str, writer: Writer
 ) -> Flow[list[Added]]:
     """Store what was checked.
 
@@ -89,9 +101,10 @@ def _add(
         place: The owner's.
         checked: What is stored.
         operation: What the caller asked for, in the words of an error.
-        since: The number with which it began, where that was earlier: what was erased since
-            then does not come back. 0 begins now.
+        writer: Begins it, and whatever else is stored with it.
     """
+    if base.settings.redact is not None:
+        yield from writer.ahead()  # what is there already is asked for by what it says then
     news = []
     for one in checked:
         new = yield from base.redacted_fact(one.new)
@@ -102,7 +115,7 @@ def _add(
 
     def work() -> Flow[list[Added]]:
         asked = [norm or _norm_of(new) for norm, new in zip(norms, news, strict=True)]
-        began = yield from base.begin(place, asked, operation)
+        began = yield from writer.begin(asked)
         ids = new_ids(began.number, len(news))
         facts = [draft(new, id_, began.now) for new, id_ in zip(news, ids, strict=True)]
         unknown = [at for at, id_ in enumerate(began.ids) if not id_ or at in known_to_go]
@@ -110,7 +123,6 @@ def _add(
         vectors = yield from base.embed(backend, [facts[at].text for at in unknown])
         of = dict(zip(unknown, vectors, strict=True))
         changes = [Add(fact, of.get(at), norms[at]) for at, fact in enumerate(facts)]
-        began = began._replace(number=since or began.number)
         answers = yield from base.commit(place, began, changes, operation=operation)
         gone = [at for at, answer in enumerate(answers) if answer == "0"]
         if gone:
@@ -167,11 +179,12 @@ def update(  # noqa: PLR0913 - what can be changed, by name
     place = base.ground.owner(owner)
     check_id(id)
     given = _checked_changes(text, valid_to, pinned, meta)
-    if "text" in given:
-        given["text"] = _checked_text((yield from base.redacted(given["text"])))
+    writer = base.writer(place, "update")
 
     def work() -> Flow[Fact | None]:
-        began = yield from base.begin(place, (), "update")
+        began = yield from writer.begin()
+        if text is not None:
+            given["text"] = _checked_text((yield from base.redacted(text)))
         records = yield from read_records(place, [id])
         if id not in records:
             return None
@@ -209,9 +222,10 @@ def end(
     if superseded_by:
         check_id(superseded_by)
     last = None if valid_to is None else check_time("valid_to", valid_to)
+    writer = base.writer(place, "end")
 
     def work() -> Flow[bool]:
-        began: Began = yield from base.begin(place, (), "end")
+        began: Began = yield from writer.begin()
         change = Close(id, began.now if last is None else last, began.now, superseded_by)
         (answer,) = yield from base.commit(place, began, [change], operation="end")
         return answer == "1"

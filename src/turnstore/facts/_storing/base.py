@@ -29,7 +29,7 @@ from ..engines import AUTOMATIC, keeping
 from ..engines._engine import Engine
 from .commit import Began, Change, Commit, CursorMove, again, begin, commit, renew
 
-__all__ = ["Backend", "Base", "Settings"]
+__all__ = ["Backend", "Base", "Settings", "Writer"]
 
 log = logging.getLogger("turnstore")
 
@@ -240,14 +240,18 @@ class Base:
 
     def begin(self, place: OwnerPlace, norms: Sequence[str], operation: str) -> Flow[Began]:
         """Begin to write for an owner; see `_commit.begin`."""
-        backend = yield from self.prepare()
         began = yield from begin(place, norms, operation)
+        backend = yield from self.prepare()
         if not began.spaces:
             # With the first facts of an owner: the server may have lost everything meanwhile.
             register = yield from self.register()
             if register.get("current") != backend.space.token:
                 yield from self._prepare_again()
         return began
+
+    def writer(self, place: OwnerPlace, operation: str, since: int = 0) -> Writer:
+        """Give what begins a write of several tries or batches; see `Writer`."""
+        return Writer(self, place, operation, since)
 
     def _prepare_again(self) -> Flow[None]:
         self._is_prepared, self._renewal = False, 0.0
@@ -341,6 +345,41 @@ class Base:
         if name not in self._warned:
             self._warned.add(name)
             log.warning(text, *values)
+
+
+class Writer:
+    """Begins what takes several tries or batches: all of them show the number of the first.
+
+    A try that is blocked begins anew, to see in which spaces the owner's facts are by then, and
+    for ids and times of its own. What was erased since the first beginning is refused all the
+    same.
+
+    Args:
+        base: The facts.
+        place: The owner's.
+        operation: What the caller asked for, in the words of an error.
+        since: The number with which it began, where that was earlier.
+    """
+
+    __slots__ = ("_base", "_operation", "_place", "_since")
+
+    def __init__(self, base: Base, place: OwnerPlace, operation: str, since: int) -> None:
+        self._base = base
+        self._place = place
+        self._operation = operation
+        self._since = since
+
+    def ahead(self) -> Flow[None]:
+        """Begin before it is known what is written: one call, none where it has begun."""
+        if not self._since:
+            began = yield from begin(self._place, (), self._operation)
+            self._since = began.number
+
+    def begin(self, norms: Sequence[str] = ()) -> Flow[Began]:
+        """Begin, or begin anew: one call; see `_commit.begin`."""
+        began = yield from self._base.begin(self._place, norms, self._operation)
+        self._since = self._since or began.number
+        return began._replace(since=self._since)
 
 
 def _texts(reply: Any) -> dict[str, str]:

@@ -98,11 +98,19 @@ class Seen(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """Take back that a fact was heard from these turns; it was last heard at this time."""
+    """Take back that a fact was heard from these turns; it was last heard at this time.
+
+    Attributes:
+        id: Of the fact.
+        sources: The turns.
+        observed: When it was last heard.
+        revision: That it has to have; empty for any.
+    """
 
     id: str
     sources: tuple[str, ...]
     observed: datetime
+    revision: str = ""
 
 
 class Remove(NamedTuple):
@@ -156,15 +164,18 @@ class Began(NamedTuple):
         spaces: The tokens of the spaces that the owner's vectors lie in, the one to be searched
             first; none where the owner has none.
         ids: For each norm asked for, the id of the fact; empty where there is none.
+        since: The number of an earlier beginning of the same write, which is shown in the
+            place of this one: what was erased since then does not come back. 0 shows this one.
     """
 
     number: int
     spaces: tuple[str, ...]
     ids: tuple[str, ...]
+    since: int = 0
 
     @property
     def now(self) -> datetime:
-        """When it began."""
+        """When it began, the last time; by which what it writes is dated."""
         return moment(self.number // 1000)
 
 
@@ -252,7 +263,7 @@ def commit(
     parts = [_parts(place, change, what.engine) for change in changes]
     move = what.cursor or CursorMove("", "", "")
     values = {
-        "began": what.began.number,
+        "began": what.began.since or what.began.number,
         "token": "".join(secrets.choice(_DIGITS) for _ in range(_KEY_LENGTH)),
         "fence": what.fence,
         "digest": place.digest,
@@ -351,9 +362,9 @@ def _parts(place: OwnerPlace, change: Change, engine: Engine) -> _Part:
             NOTHING if before is None else stamp(before),
         )
         return ("close", change.id, "", b"", b"", b"", b"", " ".join(map(str, detail)))
-    kind = "see" if isinstance(change, Seen) else "unsee"
+    kind, revision = ("see", "") if isinstance(change, Seen) else ("unsee", change.revision)
     detail_text = " ".join([str(stamp(change.observed)), *change.sources])
-    return (kind, change.id, "", b"", b"", b"", b"", detail_text)
+    return (kind, change.id, revision, b"", b"", b"", b"", detail_text)
 
 
 def _writing(place: OwnerPlace, change: Add | Replace, engine: Engine) -> _Part:

@@ -147,6 +147,7 @@ def change(  # noqa: PLR0913 - what a change is made of
         begun: _Begun = yield script_call(
             "memory_begin", place, {"label": block.label}, _read_begun, operation="memory"
         )
+        since = since or begun.number  # all tries show the first
         text = yield from clean(edit(begun.text))
         if len(text) > block.limit:
             msg = (
@@ -155,7 +156,7 @@ def change(  # noqa: PLR0913 - what a change is made of
             )
             raise EditError(msg)
         values = {
-            "began": since or begun.number,
+            "began": since,
             "ttl_ms": ttl_ms,
             "label": block.label,
             "expected": begun.revision,
