@@ -29,7 +29,7 @@ from turnstore import AsyncConversation, AsyncStore, Erasure
 from turnstore.errors import TurnstoreError
 
 from .answering import Event, answer
-from .memory import context_of
+from .memory import KEPT, context_of
 
 STATIC = Path(__file__).with_name("static")
 TURNS = 200  # what a conversation holds, and the page shows
@@ -55,7 +55,7 @@ async def lifespan(_: FastAPI) -> AsyncGenerator[dict[str, Any]]:
     """Open what a worker needs, once, in the event loop in which it is used."""
     url = os.environ["REDIS_URL"]
     async with (
-        AsyncStore.from_url(url, name="web-example", max_messages=2 * TURNS) as store,
+        AsyncStore.from_url(url, name="web-example", ttl=KEPT, max_messages=2 * TURNS) as store,
         AsyncOpenAI(timeout=60) as openai,
     ):
         yield {"store": store, "openai": openai, "context": context_of(store)}

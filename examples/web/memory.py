@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from zlib import crc32
 
 from turnstore import AsyncStore
@@ -43,6 +44,7 @@ def _vector(text: str) -> list[float]:
 
 # -------------------------------------------------------------------------------------------------
 
+KEPT = timedelta(days=30)  # after a user's last turn: chats, and what is remembered of them
 DEADLINE = 5  # seconds for a recall; after it, the model is asked without
 TITLE = "From earlier chats with this user"
 LONGEST = 80  # characters of a chat's title
@@ -57,7 +59,7 @@ def context_of(store: AsyncStore) -> Context:
     except ModuleNotFoundError as error:
         log.warning("Nothing is recalled across chats: %s", error)
         return Context(after=[titles_in(store)])
-    facts = AsyncFacts(store, embed=embed, dimensions=DIMENSIONS, embedder=EMBEDDER)
+    facts = AsyncFacts(store, embed=embed, dimensions=DIMENSIONS, embedder=EMBEDDER, ttl=KEPT)
     recall = Recall(facts, exchange_min_score=NEAR, deadline=DEADLINE, title=TITLE)
     # The turn waits for the embedding. With an embedder that takes its time, let it be done in the
     # background, and close the exchanges before the store.

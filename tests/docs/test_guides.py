@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from turnstore import Store
+from turnstore import AsyncStore, Store
+from turnstore.errors import UnavailableError
 
 GUIDES = Path(__file__).parents[2] / "docs/guides"
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -45,3 +50,27 @@ def test_no_message_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert "without memory" in caplog.text
     assert "not saved" in caplog.text
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_a_store_tries_five_times_where_redis_hangs(*, asynchronous: bool) -> None:
+    async def read() -> None:
+        async with AsyncStore.from_url(url, name="docs") as store:
+            await store.conversation("ada").read()
+
+    tries = 0
+    with socket.create_server(("127.0.0.1", 0)) as hanging, ThreadPoolExecutor(1) as thread:
+        port = hanging.getsockname()[1]
+        url = f"redis://127.0.0.1:{port}?socket_timeout=0.2&socket_connect_timeout=0.2"
+        with pytest.raises(UnavailableError):  # noqa: PT012 - one of both is run
+            if asynchronous:
+                thread.submit(asyncio.run, read()).result()
+            else:
+                with Store.from_url(url, name="docs") as store:
+                    store.conversation("ada").read()
+        hanging.settimeout(0)  # each try has a connection of its own, none was accepted
+        with suppress(BlockingIOError):
+            while True:
+                hanging.accept()[0].close()
+                tries += 1
+    assert tries == 5

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _UVICORN = [*PYTHON, "-m", "uvicorn", "--workers", "2", "--port"]
 # gunicorn itself leaves sockets and files to the end of the process.
 _GUNICORN = [sys.executable, "-m", "gunicorn", "--preload", "--workers", "2", "--bind"]
+_DONE = ["event: done", 'data: ""']
 _PROJECT = """
 from django.conf import settings
 settings.configure(ROOT_URLCONF="guide", ALLOWED_HOSTS=["*"], SECRET_KEY="of this test")
@@ -54,6 +55,11 @@ class Case:
     unknown: int = 401
 
     @property
+    def asks(self) -> bool:
+        """Whether there is an answer in one piece, too."""
+        return self.guide != "fastapi-recall"
+
+    @property
     def notices(self) -> bool:
         """Whether it notices that a client has left while the model says nothing."""
         return self.server is _UVICORN
@@ -64,6 +70,7 @@ class Case:
 
 CASES = [
     Case("fastapi", _UVICORN),
+    Case("fastapi-recall", _UVICORN, stream="/chats/support"),
     Case("starlette", _UVICORN),
     Case("django", _UVICORN, "asgi", "/astream", unknown=400),
     Case("django", _GUNICORN, "wsgi", unknown=400),
@@ -133,7 +140,13 @@ def client() -> Iterator[httpx2.Client]:
 
 
 def lines(response: httpx2.Response) -> Iterator[str]:
-    return (line for line in response.iter_lines() if line)
+    """Give the lines of events; what was recalled, where a guide tells it first, is left out."""
+    found = (line for line in response.iter_lines() if line)
+    for line in found:
+        if line == "event: recalled":
+            next(found)
+        else:
+            yield line
 
 
 def test_who_leaves_ends_the_call_of_the_model(shop: Shop, client: httpx2.Client) -> None:
@@ -161,13 +174,14 @@ def test_it_streams_in_pieces_and_remembers(
         assert [next(one) for one in both] == ['data: "Hello"'] * 2
         assert shop.said() == shop.said("bob") == []
         hold.set()
-        assert sorted([*both[0], *both[1]]) == ['data: " Ada."', 'data: " Bob."']
+        rest = [*both[0], *both[1]]
+        assert sorted(rest) == sorted(['data: " Ada."', 'data: " Bob."', *_DONE, *_DONE])
     assert len(shop.said()) == len(shop.said("bob")) == 2
 
     with shop.stream(client, "My name is Ada.") as response:
-        assert len(list(lines(response))) == 8
+        assert len(list(lines(response))) == 8 + len(_DONE)
     with shop.stream(client, "What is my name?") as response:
-        assert list(lines(response))[-1] == 'data: " Ada."'
+        assert list(lines(response))[-3:] == ['data: " Ada."', *_DONE]
     assert len(shop.said()) == 6
 
 
@@ -175,7 +189,7 @@ def test_it_streams_in_pieces_and_remembers(
 def test_somebody_has_to_be_there(shop: Shop, client: httpx2.Client, name: str | None) -> None:
     asked = len(shop.model.requests)
     headers = {} if name is None else {"X-User": name}
-    for path in ("/ask", shop.case.stream):
+    for path in {"/ask", shop.case.stream} if shop.case.asks else {shop.case.stream}:
         answer = client.post(f"{shop.app.url}{path}", json={"text": "Hi"}, headers=headers)
         assert answer.status_code == shop.case.unknown
     assert len(shop.model.requests) == asked
@@ -217,22 +231,76 @@ def test_fastapi_answers_a_message_once(
             client.post, f"{shop.app.url}/stream", json={"text": "Hi"}, headers=user
         )
         hold.set()
-        assert list(pieces) == ['data: " Dora."']
+        assert list(pieces) == ['data: " Dora."', *_DONE]
         assert (again.result().status_code, again.result().json()) == (200, "Hello Dora.")
     assert len(shop.model.requests) == asked + 1
     assert len(shop.said(user["X-User"])) == 2
 
 
 @pytest.mark.parametrize("shop", CASES[:1], ids=str, indirect=True)
+def test_fastapi_answers_another_message_under_the_same_key(
+    shop: Shop, client: httpx2.Client
+) -> None:
+    fred = {"X-User": "fred", "Idempotency-Key": "7"}
+    for text, count in (("one", 2), ("two", 4), ("one", 4)):
+        answer = client.post(f"{shop.app.url}/ask", json={"text": text}, headers=fred)
+        assert answer.json().endswith(f"says: {text}")
+        assert len(shop.said("fred")) == count
+
+
+@pytest.mark.parametrize("shop", CASES[:1], ids=str, indirect=True)
+def test_fastapi_says_when_to_come_again(
+    shop: Shop, client: httpx2.Client, redis: EmbeddedServer
+) -> None:
+    redis.kill()
+    try:
+        answer = client.post(f"{shop.app.url}/ask", json={"text": "Hi"}, headers={"X-User": "gil"})
+    finally:
+        redis.restart()
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+
+
+INCOMPLETE = [
+    Reply("Half an answer", ending="truncated"),
+    Reply("Half an answer", ending="cut"),
+    Reply("Half an answer", finish="content_filter"),
+    Reply(refusal="I will not."),
+]
+
+
+@pytest.mark.parametrize("reply", INCOMPLETE, ids=["truncated", "cut", "filtered", "refused"])
+def test_a_stream_of_which_nothing_is_stored_says_so(
+    shop: Shop, client: httpx2.Client, reply: Reply
+) -> None:
+    shop.model.script(reply)
+    with shop.stream(client, "Hi", **{"X-User": "hal"}) as response:
+        assert response.status_code == 200
+        found = list(lines(response))
+    assert found[-2] == "event: failed"
+    assert "event: done" not in found
+    assert shop.said("hal") == []
+
+
+@pytest.mark.parametrize("shop", [case for case in CASES if case.asks], ids=str, indirect=True)
+def test_a_refusal_is_no_answer(shop: Shop, client: httpx2.Client) -> None:
+    shop.model.script(Reply(refusal="I will not."))
+    answer = client.post(f"{shop.app.url}/ask", json={"text": "Hi"}, headers={"X-User": "ida"})
+    assert answer.status_code == 502
+    assert "I will not." in answer.text
+    assert shop.said("ida") == []
+
+
+@pytest.mark.parametrize("shop", CASES[:2], ids=str, indirect=True)
 def test_fastapi_says_what_fails_later_in_an_event(shop: Shop, client: httpx2.Client) -> None:
+    path = "/chat" if shop.case.asks else shop.case.stream
     hold = threading.Event()
     shop.model.script(Reply("Hello Emma.", hold=hold))
     emma = {"X-User": "emma"}
     with shop.stream(client, "Hi", **emma) as response:
         pieces = lines(response)
         assert next(pieces) == 'data: "Hello"'
-        deleted = client.delete(f"{shop.app.url}/chat", headers=emma)  # while it is answered
+        deleted = client.delete(f"{shop.app.url}{path}", headers=emma)  # while it is answered
         assert (deleted.status_code, deleted.json()) == (200, 0)
         hold.set()
-        assert list(pieces) == ['data: " Emma."', "event: failed", 'data: "ErasedError"']
+        assert list(pieces)[:2] == ['data: " Emma."', "event: failed"]
     assert shop.said("emma") == []

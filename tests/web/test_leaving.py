@@ -32,7 +32,7 @@ Message: TypeAlias = "MutableMapping[str, Any]"
 START, BODY = "http.response.start", "http.response.body"
 # Django reads nothing of what it streams before the start was sent: nothing can close it there.
 PLACES = [("fastapi", START), ("fastapi", BODY), ("starlette", START), ("starlette", BODY)]
-PLACES += [("django", BODY)]
+PLACES += [("fastapi-recall", START), ("fastapi-recall", BODY), ("django", BODY)]
 
 
 class Browser:
@@ -125,7 +125,7 @@ async def served(guide: ModuleType) -> AsyncIterator[tuple[Any, str, dict[str, A
     """Give the application of a guide, the path that streams, and the state of its server."""
     if hasattr(guide, "lifespan"):
         async with guide.lifespan(guide.app) as state:
-            yield guide.app, "/stream", state
+            yield guide.app, "/chats/7" if hasattr(guide, "begun") else "/stream", state
         return
     yield ASGIHandler(), "/astream", {}
     guide.store.close()
