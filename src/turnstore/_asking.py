@@ -4,8 +4,8 @@ A function of Python's cannot be stopped. So where there is a deadline, and alwa
 loop, it runs in a thread that does nothing else meanwhile, and that is left behind if it is too
 late: a daemon, so that it keeps neither the interpreter nor `asyncio.run` from their end. One that
 has done its work takes the next: a new thread has memory of its own to get first, and a search in
-one takes a sixth longer. A function that hangs in as many threads as `_MOST_LATE` is not asked any
-more until one of them returns.
+one takes a sixth longer. What hangs in as many threads as `_MOST_LATE`, a function or a client, is
+not asked any more until one of them returns.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _RESTING_SECONDS = 60.0
 
 _Work: TypeAlias = "queue.SimpleQueue[Callable[[], None]]"
 
-# What was too late and still runs, and which function it is; and where threads wait that have
-# nothing to do. A fork has none of the threads.
-_late: dict[Future[Any], Callable[..., Any]] = {}
+# What was too late and still runs, and what the caller gave that hangs there; and where threads
+# wait that have nothing to do. A fork has none of the threads.
+_late: dict[Future[Any], Any] = {}
 _resting: list[_Work] = []
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_late.clear)
@@ -45,19 +45,19 @@ def ask(question: Ask) -> Any:
         TimeoutError: It is too late, or too many of its earlier calls still are.
         TypeError: It is async.
     """
-    function, arguments, deadline = question
+    function, arguments, deadline, _ = question
     if deadline is None:
         answer = function(*arguments)
     else:
-        future = _started(function, arguments)
+        future = _started(question)
         try:
             answer = future.result(deadline)
         finally:
-            _leave(future, function)
+            _leave(future, question)
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
             answer.close()
-        msg = f"{_name(function)} is async, and this store is not; use AsyncStore"
+        msg = f"{_name(question)} is async, and this store is not; use AsyncStore"
         raise TypeError(msg)
     return answer
 
@@ -69,31 +69,33 @@ async def aask(question: Ask) -> Any:
         RuntimeError: Something that it waited for was cancelled, and not this task.
         TimeoutError: As for `ask`.
     """
-    function, arguments, deadline = question
+    function, arguments, deadline, _ = question
     task = asyncio.current_task()
     cancelled = task.cancelling() if task else 0
     try:
         async with asyncio.timeout(deadline):
             if inspect.iscoroutinefunction(function):
                 return await function(*arguments)
-            future = _started(function, arguments)
+            future = _started(question)
             try:
                 answer = await asyncio.wrap_future(future)
             finally:
-                _leave(future, function)
+                _leave(future, question)
             return await answer if inspect.isawaitable(answer) else answer
     except asyncio.CancelledError as error:
         if task is None or task.cancelling() > cancelled:
             raise
         # A failure like others: nobody asked for an end of what waits here.
-        msg = f"{_name(function)} was cancelled"
+        msg = f"{_name(question)} was cancelled"
         raise RuntimeError(msg) from error
 
 
-def _started(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Future[Any]:
-    late = sum(one == function for one in tuple(_late.values()))
+def _started(question: Ask) -> Future[Any]:
+    function, arguments, _, _ = question
+    given = _given(question)
+    late = sum(bool(one == given) for one in tuple(_late.values()))
     if late >= _MOST_LATE:
-        msg = f"{_name(function)} is not asked: {late} calls of it that were too late still run"
+        msg = f"{_name(question)} is not asked: {late} calls of it that were too late still run"
         raise TimeoutError(msg)
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()  # nobody can cancel it from now on
@@ -103,7 +105,7 @@ def _started(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Future
         try:
             answer = context.run(function, *arguments)
         except StopIteration as error:  # which would end whatever runs the flow
-            failure = RuntimeError(f"{_name(function)} raised StopIteration")
+            failure = RuntimeError(f"{_name(question)} raised StopIteration")
             failure.__cause__ = error
             future.set_exception(failure)
         except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
@@ -143,12 +145,17 @@ def _serve(tasks: _Work) -> None:
         _resting.append(tasks)
 
 
-def _leave(future: Future[Any], function: Callable[..., Any]) -> None:
+def _leave(future: Future[Any], question: Ask) -> None:
     """Count a call that still runs among those that are too late, until it returns."""
     if not future.done():
-        _late[future] = function
+        _late[future] = _given(question)
         future.add_done_callback(lambda done: _late.pop(done, None))
 
 
-def _name(function: Any) -> str:
-    return getattr(function, "__qualname__", type(function).__name__)
+def _given(question: Ask) -> Any:
+    return question.function if question.given is None else question.given
+
+
+def _name(question: Ask) -> str:
+    given = _given(question)
+    return getattr(given, "__qualname__", type(given).__name__)

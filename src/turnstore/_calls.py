@@ -89,11 +89,14 @@ class Ask(NamedTuple):
         arguments: What it is given.
         deadline: Seconds after which `TimeoutError` is raised; None waits. A sync function
             cannot be stopped: its thread runs on, as a daemon, and its result is thrown away.
+        given: What the caller gave, where the function is one of ours that asks it: what hangs is
+            known by it. None is the function.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     deadline: float | None = None
+    given: Any = None
 
 
 class Pause(NamedTuple):

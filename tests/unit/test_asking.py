@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.waiting import wait_until, wait_until_async
 from turnstore import _asking
 from turnstore._asking import aask, ask
 from turnstore._calls import Ask
+from turnstore.context import _models
 
 LONG = 60.0
 SOON = 0.01
@@ -86,6 +88,36 @@ def test_a_function_that_hangs_is_not_asked_for_ever(way: Way, hanging: Hanging)
     hanging.go.set()
     wait_until(lambda: hanging not in _asking._late.values())
     assert way(Ask(hanging, ("a",), LONG)) == "a"
+
+
+class Client:
+    """A client of an SDK that hangs until it is let go."""
+
+    def __init__(self, go: threading.Event) -> None:
+        self.chat = self.completions = self
+        self.go = go
+
+    def create(self, **_: Any) -> Any:
+        self.go.wait(LONG)
+        message = SimpleNamespace(content="a")
+        return SimpleNamespace(choices=[SimpleNamespace(message=message)])
+
+
+def test_a_client_that_hangs_stops_no_other(way: Way) -> None:
+    now, later = threading.Event(), threading.Event()
+    now.set()
+    good, bad = Client(now), Client(later)
+    try:
+        for _ in range(_asking._MOST_LATE):
+            with pytest.raises(TimeoutError):
+                way(_models.question(bad, "m", "q", SOON))
+        with pytest.raises(TimeoutError, match="Client is not asked: 32 calls of it"):
+            way(_models.question(bad, "another", "q", LONG))
+        assert way(_models.question(good, "m", "q", LONG)) == "a"
+    finally:
+        later.set()
+        wait_until(lambda: bad not in _asking._late.values())
+    assert way(_models.question(bad, "m", "q", LONG)) == "a"
 
 
 def test_a_thread_that_has_answered_takes_the_next_question(way: Way) -> None:

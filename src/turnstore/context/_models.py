@@ -66,7 +66,7 @@ def question(ask: Any, model: str | None, prompt: str, deadline: float) -> Ask:
     is_async = inspect.iscoroutinefunction(inspect.unwrap(endpoint.create))
     options = {"model": model, **endpoint.options(prompt)}
     complete = _acomplete if is_async else _complete
-    return Ask(complete, (endpoint.create, options, endpoint.text), deadline)
+    return Ask(complete, (endpoint.create, options, endpoint.text), deadline, ask)
 
 
 def _endpoint(ask: Any) -> _Endpoint | None:

@@ -164,7 +164,7 @@ class Retrieval:
 
     def ask(self, query: Query) -> Ask:
         """Make the question to the source."""
-        return Ask(self._ask, (query,), self.deadline)
+        return Ask(self._ask, (query,), self.deadline, self.source)
 
 
 def recall(
