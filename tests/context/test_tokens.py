@@ -258,6 +258,32 @@ def test_what_is_no_text_costs_what_is_stated(message: dict[str, Any], expected:
     assert token_counter(None)(message) == expected
 
 
+MUCH = "word " * 2000
+PICTURE = {"mimeType": "image/png", "data": "A"}
+
+
+@pytest.mark.parametrize(
+    "part, expected",
+    [
+        ({"text": "hello world", "thoughtSignature": "A" * 4000}, 2 + 1000),
+        ({"text": "hello world", "body": MUCH}, 2 + text(MUCH)),
+        ({"type": "text", "text": "hello world", "citations": [{"text": MUCH}]}, 2 + text(MUCH)),
+        ({"type": "tool_result", "content": [{"text": "hello world", "body": MUCH}]},
+         text("tool_result") + 2 + text(MUCH)),
+        ({"type": MUCH, "text": "hello world"}, text(MUCH) + 2),
+        ({"type": "image", "text": MUCH, "data": "A"}, 765 + text(MUCH)),
+        ({"inlineData": PICTURE, "thoughtSignature": "A" * 4000}, 258 + 1000),
+        ({"type": "output_text", "text": "hello world", "annotations": []}, 2),
+        ({"type": "text", "text": "hello world", "citations": None}, 2),
+    ],
+    ids=["signature", "field", "citations", "result", "kind", "image", "google", "none", "null"],
+)  # fmt: skip
+def test_what_stands_beside_a_text_or_an_image_costs_too(
+    part: dict[str, Any], expected: int
+) -> None:
+    assert token_counter(None)({"role": "user", "content": [part]}) == BASE + expected
+
+
 @pytest.mark.parametrize(
     "part",
     [

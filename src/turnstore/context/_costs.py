@@ -36,6 +36,8 @@ _IMAGE_KINDS = frozenset(
         "image_generation_call",
     )
 )
+# What says no more than that a part is text, and costs nothing beside it.
+_TEXT_KINDS = ("text", "input_text", "output_text")
 _KIND_FIELDS = ("type", "block_type", "kind")
 _MEDIA_TYPE_FIELDS = ("media_type", "mime_type", "mimeType")
 _GOOGLE_FIELDS = ("inlineData", "inline_data", "fileData", "file_data")
@@ -100,21 +102,22 @@ def _tokens(value: Any, text: _Text, field: str = "") -> int:
 
 def _part(part: dict[str, Any], text: _Text) -> int:
     said = part.get("text")
-    if isinstance(said, str) and len(part) <= 3:  # noqa: PLR2004 - type, text, and one more
-        return text(said)
+    if isinstance(said, str) and len(part) <= 1 + (part.get("type") in _TEXT_KINDS):
+        return text(said)  # which most parts are
     if _is_image(part):
         return _image(part, text)
-    for field in _GOOGLE_FIELDS:
-        held = part.get(field)
-        if isinstance(held, dict) and _media_type(held).startswith("image/"):
-            size = _size_of(held)
-            return google_tokens(size) if size else _GOOGLE_IMAGE_UNSEEN
-    calls = _PER_TOOL_CALL if "functionCall" in part else 0
-    return calls + sum(
-        _tokens(value, text, field)
-        for field, value in part.items()
-        if field not in _MEDIA_TYPE_FIELDS
-    )
+    total = _PER_TOOL_CALL if "functionCall" in part else 0
+    for field, value in part.items():
+        if field in _GOOGLE_FIELDS and _is_google_image(value):
+            size = _size_of(value)
+            total += google_tokens(size) if size else _GOOGLE_IMAGE_UNSEEN
+        elif field not in _MEDIA_TYPE_FIELDS and not (field == "type" and value in _TEXT_KINDS):
+            total += _tokens(value, text, field)
+    return total
+
+
+def _is_google_image(held: Any) -> bool:
+    return isinstance(held, dict) and _media_type(held).startswith("image/")
 
 
 def _is_image(part: dict[str, Any]) -> bool:
@@ -130,7 +133,7 @@ def _is_image(part: dict[str, Any]) -> bool:
 def _image(part: dict[str, Any], text: _Text) -> int:
     image = part.get("image_url")
     detail = image.get("detail") if isinstance(image, dict) else part.get("detail")
-    said = _texts(part.get("revised_prompt"), text)
+    said = _texts(part.get("revised_prompt"), text) + _texts(part.get("text"), text)
     if detail == "low":
         return said + _IMAGE_LOW
     size = _size_of(part)
