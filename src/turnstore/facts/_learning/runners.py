@@ -7,9 +7,11 @@ there may be something to read: Redis knows what was read, so that nothing is lo
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,8 @@ __all__ = ["AsyncRunner", "Runner"]
 class Runner:
     """Work through conversations in a thread.
 
+    A process that is forked begins anew: what waits and what is worked on is its parent's.
+
     Args:
         work: Looks at one, and says in how many seconds to look again; None does not. It
             raises nothing.
@@ -32,11 +36,16 @@ class Runner:
 
     def __init__(self, work: Callable[[Place], float | None], most: int) -> None:
         self._work = work
-        self._pending = Pending(most)
+        self._most = most
+        self._is_closed = False
+        self._begin()
+        _runners.add(self)
+
+    def _begin(self) -> None:
+        self._pending = Pending(self._most)
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_working = False
-        self._is_closed = False
 
     def put(self, place: Place) -> bool:
         """Note a conversation, to be looked at soon; False where it cannot be noted."""
@@ -103,6 +112,19 @@ class Runner:
                     self._thread = None
                     return None
                 self._changed.wait(seconds)
+
+
+# A fork has none of the threads, and locks that one of them may have held.
+_runners: weakref.WeakSet[Runner] = weakref.WeakSet()
+
+
+def _begin_anew() -> None:
+    for runner in tuple(_runners):
+        runner._begin()  # noqa: SLF001 - of this module
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 class AsyncRunner:
