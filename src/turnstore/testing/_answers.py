@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from ._learning import facts_in
 from ._replies import Json, dicts
 
-_TOLD = re.compile(r"\bmy ([\w ]+?) is ([^.!?\n]+)", re.IGNORECASE)
+# "The user's" is how an extraction says it, and so what was recalled.
+_TOLD = re.compile(r"\b(?:my|the user's) ([\w ]+?) is ([^.!?\n]+)", re.IGNORECASE)
 _ASKED = re.compile(r"\bwhat(?: is|'s) my ([\w ]+?)(?: called)?\s*\?", re.IGNORECASE)
 
 # Who may say what is somebody's: instructions do, where they hold what was recalled.
@@ -18,6 +20,7 @@ def answer(messages: list[Json], instructions: str = "") -> str:
 
     Told "My name is Ada." and asked "What is my name?", it says "Your name is Ada."; the same with
     anything else that is somebody's. It may be told so by instructions, too; the last word counts.
+    Asked for facts by the default prompt of an extraction, it draws those that it is told so.
     To anything else it says how many messages it saw, and what the last one says.
 
     Args:
@@ -28,6 +31,8 @@ def answer(messages: list[Json], instructions: str = "") -> str:
     said = text_of(last)
     if _is_result(last):
         return f"The tool says: {said}"
+    if (drawn := facts_in(said, _TOLD)) is not None:
+        return drawn
     told_by = [message for message in messages if message.get("role") in _TELLERS]
     texts = [instructions, *map(text_of, told_by)]
     if asked := _ASKED.search(said):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._embedding import embedding
 from ._replies import Json, Reply, ToolCall, halves, pieces
 
 if TYPE_CHECKING:
@@ -86,6 +87,18 @@ def terminal(event: dict[str, Any]) -> bool:
 
 def embeddings(body: dict[str, Any]) -> Json:
     """The answer of POST /embeddings."""
-    vector = {"object": "embedding", "index": 0, "embedding": [0.0, 1.0]}
-    usage = {"prompt_tokens": 1, "total_tokens": 1}
-    return {"object": "list", "data": [vector], "model": body["model"], "usage": usage}
+    given, model = body.get("input", ""), str(body.get("model"))
+    # A list of numbers is one text, as tokens.
+    several = isinstance(given, list) and not all(isinstance(one, int) for one in given)
+    texts = [str(one) for one in (given if several else [given])]
+    data = [
+        {
+            "object": "embedding",
+            "index": index,
+            "embedding": embedding(text, model, body.get("dimensions")),
+        }
+        for index, text in enumerate(texts)
+    ]
+    sent = sum(map(len, texts)) // 4
+    usage = {"prompt_tokens": sent, "total_tokens": sent}
+    return {"object": "list", "data": data, "model": model, "usage": usage}

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ._answers import answer
+from ._embedding import embedding
 from ._replies import Json, Reply, ToolCall, as_dict, dicts, pieces
 
 if TYPE_CHECKING:
@@ -163,4 +164,10 @@ def count(body: Json) -> Json:
 
 def embeddings(body: Json) -> Json:
     """The answer of POST …:batchEmbedContents."""
-    return {"embeddings": [{"values": [0.0, 1.0]} for _ in dicts(body.get("requests"))]}
+    return {"embeddings": [{"values": _vector(one)} for one in dicts(body.get("requests"))]}
+
+
+def _vector(request: Json) -> list[float]:
+    parts = dicts(as_dict(request.get("content")).get("parts"))
+    text = "".join(str(part.get("text", "")) for part in parts)
+    return embedding(text, str(request.get("model")), request.get("outputDimensionality"))

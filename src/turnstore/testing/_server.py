@@ -22,10 +22,14 @@ class ModelServer:
 
     It answers from the conversation that it is sent, so a test can tell by the answer what the
     model was told: after "My name is Ada.", "What is my name?" is answered by "Your name is Ada."
-    Instructions may tell it so, too, as those do that hold what was recalled. Anything else is
-    answered by the number of messages it saw and the last one's text. Requests that a provider
-    refuses for their messages (a tool call without its result, a result without its call) are
-    refused with HTTP 400. Scripted replies come first, one for each request.
+    Instructions may tell it so, too, as those do that hold what was recalled. To the default
+    prompt of an extraction it answers with facts that it is told so, as JSON. Anything else is
+    answered by the number of messages it saw and the last one's text. Its embeddings, of OpenAI's
+    `/embeddings` and of Gemini, have 1536 numbers, 3072 for the models that do, or as many as the
+    request says; texts are near that share words. They are no requests to the model.
+
+    Requests that a provider refuses for their messages (a tool call without its result, a result
+    without its call) are refused with HTTP 400. Scripted replies come first, one for each request.
 
     Args:
         port: The port on 127.0.0.1; 0 takes a free one.

@@ -166,7 +166,7 @@ def test_other_endpoints_are_the_sdks_own(
     ask(ada, "Hello")
     assert ada.models.count_tokens(model="m", contents="Hi").total_tokens > 0
     embedded = ada.models.embed_content(model="m", contents="Hi")
-    assert embedded.embeddings[0].values == [0.0, 1.0]
+    assert len(embedded.embeddings[0].values) == 1536
     assert ada.files is base.files
     assert ada.batches is base.batches
     assert ada.caches is base.caches
