@@ -183,13 +183,8 @@ def erase_conversation(keys: Keys, erasers: Sequence[Eraser], *, verify: bool) -
         ServerError: Something of it is written again and again.
     """
     assert keys.owner is not None  # noqa: S101 - its `Place` looks at that
-    if not erasers and (yield _has_more(keys.owner)):
-        msg = (
-            f"erase of {keys}: the owner has long-term facts, and this process has not imported "
-            "turnstore.facts, which knows those of one conversation. Nothing was deleted: "
-            "`import turnstore.facts`, which needs numpy, and do it again"
-        )
-        raise UnsupportedError(msg)
+    if not erasers:
+        yield from _check_alone(keys, keys.owner, "Nothing was deleted")
     turns = messages = removed = 0
     parts = Counter[str]()
     for tried in range(_TRIES):
@@ -198,6 +193,8 @@ def erase_conversation(keys: Keys, erasers: Sequence[Eraser], *, verify: bool) -
         for eraser in erasers:
             found.update((yield from eraser.of_conversation(keys)))
         swept = (yield from _sweep_conversation(keys)) if verify else 0
+        if not erasers:  # what began before it was cleared may have stored the first facts
+            yield from _check_alone(keys, keys.owner, "Its turns were deleted")
         turns, messages = turns + cleared.turns, messages + cleared.messages
         removed += cleared.keys + swept
         parts.update(found)
@@ -218,9 +215,15 @@ def _sweep_conversation(keys: Keys) -> Flow[int]:
     return deleted
 
 
-def _has_more(keys: OwnerKeys) -> Call:
-    """Ask whether the owner has more than conversations."""
-    return Call("erase", keys.signs, "exists", (), writes=False, read=bool)
+def _check_alone(keys: Keys, owner: OwnerKeys, state: str) -> Flow[None]:
+    """Make sure that the owner has nothing but conversations."""
+    if (yield Call("erase", owner.signs, "exists", (), writes=False, read=bool)):
+        msg = (
+            f"erase of {keys}: the owner has long-term facts, and this process has not imported "
+            f"turnstore.facts, which knows those of one conversation. {state}: "
+            "`import turnstore.facts`, which needs numpy, and do it again"
+        )
+        raise UnsupportedError(msg)
 
 
 def _some(parts: Counter[str]) -> dict[str, int]:

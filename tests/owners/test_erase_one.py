@@ -158,6 +158,20 @@ async def test_a_process_that_does_not_know_facts_deletes_nothing_where_there_ar
     assert (await chat.erase()).turns == 1
 
 
+@pytest.mark.one_setup
+async def test_facts_that_come_while_it_looks_are_not_taken_for_none(
+    new_store: NewStore, proxy: Proxy, server: Server, ada: Owner
+) -> None:
+    ada.load_scripts()
+    chat = new_store(at=proxy).conversation("c", owner="ada")
+    await chat.append("q")
+    (memory,) = (sign for sign in ada.keys.signs if sign.endswith(b":memory"))
+    proxy.next(Cut.NEVER, command="EXISTS", then=lambda: server.raw.hset(memory, "human", "x"))
+    with pytest.raises(UnsupportedError, match="Its turns were deleted"):
+        await chat.erase(verify=True)
+    server.raw.delete(memory)
+
+
 async def test_what_is_written_again_and_again_is_said(
     store: AsyncStore, behind: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +218,7 @@ async def test_it_takes_as_many_round_trips_as_it_says(
     await chat.append("q")
     proxy.clear()
     await chat.erase()
-    assert proxy.seen == ["EXISTS", "EVALSHA"]
+    assert proxy.seen == ["EXISTS", "EVALSHA", "EXISTS"]
 
 
 @pytest.mark.one_setup

@@ -83,8 +83,12 @@ class AsyncKeeping:
         Raises:
             TypeError: The conversation has no owner; `clear` deletes it.
             UnsupportedError: The owner has facts, and this process has not imported
-                `turnstore.facts`; nothing was deleted.
-            WrongTypeError: The key holds something that is not ours; nothing was deleted.
+                `turnstore.facts`; nothing was deleted, or the turns alone.
+            WrongTypeError: The key of the turns holds something that is not ours; nothing was
+                deleted.
+            CorruptTurnError: A fact of the conversation cannot be read, or a part of the owner's
+                facts is lost, as by eviction. What could be found is deleted; `store.erase`
+                deletes all.
             ErasedError: Everything of the owner is being erased just now.
             ServerError: Redis failed, or something of it is written again and again; a part
                 may be deleted.
@@ -94,8 +98,8 @@ class AsyncKeeping:
             go after it, some at a time.
 
         Cost:
-            Two round trips. Where `turnstore.facts` is imported eight, two more for each hundred
-            facts that go, and one for each 500 that the owner has. `verify` does all of it twice,
+            Three round trips. Where the store has facts nine, two more for each hundred facts
+            that go, and one for each 500 that the owner has. `verify` does all of it twice,
             and scans all keys of the server, of a Cluster those of one node.
 
         Example:

@@ -187,7 +187,7 @@ def _parts(store: Store, owner: str) -> dict[str, int | None]:
         return {"facts_and_exchanges": both}
     # Only here, as they need numpy.
     from turnstore.facts._owner import Ground  # noqa: PLC0415
-    from turnstore.facts._storing.erasing import count_exchanges  # noqa: PLC0415
+    from turnstore.facts._storing.counting import count_exchanges  # noqa: PLC0415
 
     exchanges: int = run_flow(count_exchanges(Ground(home).owner(owner))) if both else 0
     return {"facts": max(both - exchanges, 0), "exchanges": exchanges}

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from turnstore import _history, _json
+from turnstore import _history
 from turnstore._calls import Call, Flow, Together
 from turnstore._keys import Keys, OwnerKeys
 from turnstore.errors import ServerError
 
-from .._owner import Ground, OwnerPlace, script_call
+from .._owner import Ground, OwnerPlace
 from ..engines import documents_of
+from .counting import check_whole, count_exchanges
 from .forgetting import Entry, drop, forget_of
-from .record import is_exchange
 
-__all__ = ["Eraser", "count_exchanges"]
+__all__ = ["Eraser"]
 
 _AT_ONCE = 400
 _TRIES = 4
@@ -96,6 +96,8 @@ class Eraser:
 
         Raises:
             ErasedError: Everything of the owner is being erased just now.
+            CorruptTurnError: One of its facts cannot be read, or a part of the owner's facts is
+                lost, so that some may be left.
         """
         place = self.ground.owner_in(keys.turns)
         known = yield from self._known_spaces()
@@ -110,6 +112,7 @@ class Eraser:
         documents = 0
         for token in _indexed(tokens, known):
             documents += yield from _drop_documents(place, token, keys.member)
+        yield from check_whole(place, dict.fromkeys((*tokens, *known)), "erase")
         return {
             **forgotten._asdict(),
             "cursors": cursors,
@@ -133,34 +136,16 @@ def _indexed(tokens: list[str], known: list[str]) -> list[str]:
     return [one for one in dict.fromkeys((*tokens, *known)) if one.startswith("search:")]
 
 
-def count_exchanges(place: OwnerPlace) -> Flow[int]:
-    """Count the exchanges among the facts, whatever else can be read of them."""
-    before, count = "", 0
-    while True:
-        reply: list[bytes] = yield script_call(
-            "facts_page",
-            place,
-            {"before": before, "limit": _AT_ONCE},
-            list,
-            writes=False,
-            operation="erase",
-        )
-        count += sum(map(is_exchange, reply[1::2]))
-        if len(reply) < 2 * _AT_ONCE:
-            return count
-        before = reply[-2].decode()
-
-
 def _drop_operations(place: OwnerPlace, conversation: str) -> Flow[int]:
     """Drop what the log has of extractions from a conversation, and of their undoing."""
-    gone = set[str]()
+    # Digests and ids are found in a note whatever else of it can be read.
+    meant = {conversation.encode()}
 
     def is_its(entry: Entry) -> bool:
-        raw = entry.fields[b"note"]
-        note: dict[str, object] = _json.loads(raw) if raw else {}
-        is_meant = note.get("conversation") == conversation or note.get("of") in gone
+        note = entry.fields.get(b"note", b"")
+        is_meant = any(one in note for one in meant)
         if is_meant:
-            gone.add(entry.id.decode())
+            meant.add(b'"' + entry.id + b'"')
         return is_meant
 
     return len((yield from drop(place.keys.ops, is_its, "erase")))

@@ -36,10 +36,10 @@ __all__ = [
     "OPEN",
     "SOURCES_AT",
     "Record",
+    "conversation_in",
     "decode",
     "encode",
     "exchange_norm",
-    "is_exchange",
     "moment",
     "norm_of",
     "posted",
@@ -56,7 +56,7 @@ NOTHING = "-"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 SOURCES_AT = 15  # the place of the first source, behind the length
-_KIND_AT = 8
+_DIGEST_AT = 12
 _DIGEST_BYTES = 12
 
 
@@ -179,9 +179,10 @@ def _read(id: str, fields: list[str], body: Mapping[str, Any]) -> Record:  # noq
     return Record(fact, revision, norm, digest)
 
 
-def is_exchange(raw: bytes) -> bool:
-    """Tell whether what is stored is an exchange, whatever else of it can be read."""
-    return raw.split(b" ", _KIND_AT + 1)[_KIND_AT : _KIND_AT + 1] == [b"exchange"]
+def conversation_in(raw: bytes) -> str:
+    """Give the digest of the conversation of what is stored, whatever else of it can be read."""
+    fields = raw.partition(b"\n")[0].split(b" ")
+    return fields[_DIGEST_AT].decode("utf-8", "replace") if len(fields) > _DIGEST_AT else ""
 
 
 def times_of(fact: Fact) -> Times:

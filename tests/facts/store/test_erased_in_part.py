@@ -1,0 +1,119 @@
+"""Facts of which a part is lost or damaged, when one of their conversations is erased."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.facts.store.raw import keys_of, look, place_of
+from turnstore import CorruptTurnError
+from turnstore.facts import NewFact
+
+if TYPE_CHECKING:
+    from tests.conftest import NewStore
+    from tests.facts.store.conftest import NewFacts
+    from tests.servers.running import Server
+    from turnstore.facts import AsyncFacts
+
+pytestmark = pytest.mark.one_setup
+
+
+async def fill(facts: AsyncFacts) -> None:
+    for conversation in ("gone", "stays"):
+        await facts.add_many(
+            "ada",
+            [NewFact(text=f"{conversation} {n}.", conversation=conversation) for n in range(20)],
+        )
+
+
+@pytest.mark.parametrize("part", ["facts", "order", "postings"])
+@pytest.mark.parametrize("verify", [False, True])
+async def test_what_is_lost_in_part_is_never_called_erased(
+    new_store: NewStore, new_facts: NewFacts, server: Server, part: str, *, verify: bool
+) -> None:
+    store = new_store()
+    facts = new_facts(store)
+    await fill(facts)
+    server.raw.delete(getattr(place_of(facts, "ada").keys, part))
+    chat = store.conversation("gone", owner="ada")
+    await chat.append("Hello.")
+    with pytest.raises(CorruptTurnError, match=r"a part of the owner's facts is lost"):
+        await chat.erase(verify=verify)
+    assert await chat.read() == []
+    assert (await store.erase("ada", verify=True)).verified
+    left = keys_of(server, facts, "ada")
+    assert [key for key in left if not key.endswith(b":generation")] == []
+    await fill(facts)
+    assert (await chat.erase(verify=True)).parts == {"facts": 20}
+
+
+async def test_where_vectors_alone_are_left_it_says_so(
+    new_store: NewStore, new_facts: NewFacts, server: Server, engine: str
+) -> None:
+    if engine == "search":
+        pytest.skip("its documents are found by their conversation")
+    store = new_store()
+    facts = new_facts(store)
+    await fill(facts)
+    server.raw.delete(*place_of(facts, "ada").keys[2:])
+    with pytest.raises(CorruptTurnError, match="and 40 vectors"):
+        await store.conversation("gone", owner="ada").erase(verify=True)
+
+
+async def test_order_that_is_lost_hides_no_fact(
+    new_store: NewStore, new_facts: NewFacts, server: Server
+) -> None:
+    store = new_store()
+    facts = new_facts(store)
+    await fill(facts)
+    place = place_of(facts, "ada")
+    server.raw.delete(place.keys.order)
+    with pytest.raises(CorruptTurnError):
+        await store.conversation("gone", owner="ada").erase()
+    texts = b"".join(server.raw.hvals(place.keys.facts))
+    assert (texts.count(b"gone "), texts.count(b"stays ")) == (0, 20)
+
+
+@pytest.mark.parametrize("damage", [b"damaged", b"2 of a later version", b""])
+async def test_a_damaged_fact_of_another_conversation_is_in_nobodys_way(
+    new_store: NewStore, new_facts: NewFacts, server: Server, damage: bytes
+) -> None:
+    store = new_store()
+    facts = new_facts(store)
+    await fill(facts)
+    place = place_of(facts, "ada")
+    other = next(fact.id for fact in await facts.list("ada") if fact.conversation == "stays")
+    whole = server.raw.hget(place.keys.facts, other)
+    server.raw.hset(place.keys.facts, other, damage)
+    assert (await store.conversation("gone", owner="ada").erase(verify=True)).verified
+    assert await facts.forget_conversation("ada", "gone") == 0
+    server.raw.hset(place.keys.facts, other, whole)
+    assert len(look(server, facts, "ada").records) == 20
+
+
+async def test_a_damaged_fact_of_its_own_is_said(
+    new_store: NewStore, new_facts: NewFacts, server: Server
+) -> None:
+    store = new_store()
+    facts = new_facts(store)
+    await fill(facts)
+    place = place_of(facts, "ada")
+    its = next(fact.id for fact in await facts.list("ada") if fact.conversation == "gone")
+    line = server.raw.hget(place.keys.facts, its).partition(b"\n")[0]
+    server.raw.hset(place.keys.facts, its, line + b"\n{")
+    with pytest.raises(CorruptTurnError, match=its):
+        await store.conversation("gone", owner="ada").erase()
+
+
+async def test_a_damaged_log_and_letter_are_in_nobodys_way(
+    new_store: NewStore, new_facts: NewFacts, server: Server
+) -> None:
+    store = new_store()
+    facts = new_facts(store)
+    await fill(facts)
+    place = place_of(facts, "ada")
+    for key in (place.keys.ops, place.keys.dead):
+        server.raw.xadd(key, {"note": "{", "letter": "{"})
+        server.raw.pexpire(key, 60_000)
+    assert (await store.conversation("gone", owner="ada").erase(verify=True)).verified
