@@ -57,6 +57,7 @@ ERRORS
 --# include facts_known
 --# include facts_changes
 --# include facts_checks
+--# include facts_allowed
 --# include facts_fit
 --# include facts_ending
 local generation = KEYS[1]
@@ -112,7 +113,7 @@ local places = words(spaces ~= "" and spaces or target)
 local changes = read_changes(first_of_change, first_of_vector, places)
 refusal, what, detail = all_fit(keys, changes, { cleared, forgotten }, conversation, began)
 refusal = refusal or mistyped(keys, places, first_of_vector)
-  or commit_forbidden(keys, changes, places)
+  or commit_forbidden(keys, changes, places, first_of_vector, ttl_ms, conversation, operation)
 if refusal then
   return redis.error_reply(refusal)
 end

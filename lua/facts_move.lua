@@ -18,6 +18,7 @@ ERRORS
   ERASED <what>  erased since `began`; nothing was written
   FORMAT         what was begun and erased cannot be read; nothing was written
 ]]
+--# include allowed
 --# include owner
 --# include begun
 local generation = KEYS[1]
@@ -39,6 +40,10 @@ end
 local changed = tonumber(redis.call("HGET", postings, "#r") or 0)
 if lying ~= spaces or (changes >= 0 and changed ~= changes) then
   return 0
+end
+refusal = #KEYS >= first_of_vector and forbidden(postings, "HSET") or nil
+if refusal then
+  return redis.error_reply(refusal)
 end
 for at = first_of_vector, #KEYS do
   redis.call("UNLINK", KEYS[at])

@@ -19,6 +19,7 @@ ERRORS
   ERASED <what>    erased since `began`; nothing was written
   CORRUPT, FORMAT  what is stored cannot be read; what came before it was written
 ]]
+--# include allowed
 --# include owner
 --# include begun
 --# include facts_record
@@ -38,6 +39,15 @@ if not owner then
 end
 local put = 0
 local left_ms = redis.call("PTTL", facts)
+local is_search = engine_of(space) == "search"
+if #KEYS >= first_of_vector and left_ms > 0 then
+  -- The vector is the first that is written; it has to live no longer than its fact.
+  refusal = forbidden(KEYS[first_of_vector], "PEXPIRE")
+    or is_search and forbidden(postings, "HSET") or nil
+end
+if refusal then
+  return redis.error_reply(refusal)
+end
 for at = first_of_part, #ARGV, 3 do
   local id, key = ARGV[at], KEYS[first_of_vector + (at - first_of_part) / 3]
   local text = redis.call("HGET", facts, id)
@@ -56,7 +66,7 @@ for at = first_of_part, #ARGV, 3 do
     put = put + 1
   end
 end
-if put > 0 and left_ms > 0 and engine_of(space) == "search" then
+if put > 0 and left_ms > 0 and is_search then
   redis.call("HSET", postings, "#e", "0") -- the next commit renews all documents
 end
 return put

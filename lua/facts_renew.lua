@@ -11,11 +11,16 @@ ARGV
 
 RETURNS int  documents renewed
 ]]
+--# include allowed
 local postings = KEYS[1]
 local first_of_document = 2
 local ttl_ms = tonumber(ARGV[1])
 local is_all = ARGV[2] == "1"
 
+local refusal = is_all and forbidden(postings, "EXISTS", ttl_ms > 0 and "HSET" or "HDEL")
+if refusal then
+  return redis.error_reply(refusal)
+end
 local renewed = 0
 for at = first_of_document, #KEYS do
   if ttl_ms > 0 then

@@ -52,8 +52,10 @@ end
 if not refusal and not has_newest(lease, fence) then
   refusal = "LOST the lease"
 end
-refusal = refusal or forbidden(cursors, "HSET", "PEXPIRE", "PERSIST")
-  or forbidden(dead, "XADD", "XDEL", "PEXPIRE", "PERSIST")
+local renewal = ttl_ms > 0 and "PEXPIRE" or "PERSIST"
+refusal = refusal or forbidden(cursors, "HSET", renewal) or forbidden(dead, renewal)
+  or letter ~= "=" and forbidden(dead, "XDEL") or nil
+  or letter ~= "=" and letter ~= "" and forbidden(dead, "XADD") or nil
 if refusal then
   return redis.error_reply(refusal)
 end

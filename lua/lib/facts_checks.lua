@@ -39,19 +39,3 @@ local function mistyped(keys, spaces, vectors)
   end
   return nil
 end
-
--- Answers a refusal where an ACL forbids the user a command, as `forbidden` does.
-local function commit_forbidden(keys, changes, spaces)
-  local refusal = forbidden(keys.facts, "HSET", "HDEL", "PEXPIRE", "PERSIST")
-    or forbidden(keys.norms, "HSET", "HDEL") or forbidden(keys.postings, "HSET", "HINCRBY")
-    or forbidden(keys.order, "ZADD", "ZREM") or forbidden(keys.ops, "XADD")
-  for place, space in ipairs(spaces) do
-    if #changes > 0 and not refusal then
-      local is_set = engine_of(space) == "vectorset"
-      refusal = forbidden(changes[1].vectors[place], unpack(
-        is_set and { "VADD", "VSETATTR", "VREM" } or { "HSET", "HDEL", "DEL" }
-      ))
-    end
-  end
-  return refusal
-end
