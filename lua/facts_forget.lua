@@ -1,12 +1,12 @@
 --[[
-facts_forget: refuse what is being drawn from a conversation of an owner just now.
+facts_forget: refuse what is being drawn from a conversation, or from turns, just now.
 
 KEYS
   1  generation  text  what was begun and erased of the owner
-  2  forgotten   zset  the conversations whose facts were forgotten of late
+  2  forgotten   zset  the conversations and exchanges that were forgotten of late
 
 ARGV
-  1  conversation  text  a digest
+  1  member  text*  digests of conversations, or of what exchanges are of
 
 RETURNS int  the number of the newest that is refused from now on
 
@@ -17,7 +17,6 @@ ERRORS
 --# include owner
 local generation = KEYS[1]
 local forgotten = KEYS[2]
-local conversation = ARGV[1]
 
 local owner, refusal = read_generation(generation)
 if not refusal and owner.closed_until > owner.now then
@@ -28,7 +27,9 @@ if refusal then
 end
 local number = next_number(owner)
 write_generation(generation, owner)
-redis.call("ZADD", forgotten, string.format("%d", number), conversation)
+for _, member in ipairs(ARGV) do
+  redis.call("ZADD", forgotten, string.format("%d", number), member)
+end
 redis.call("ZREMRANGEBYSCORE", forgotten, "-inf", string.format("%d", number - LONGEST_US))
 redis.call("PEXPIRE", forgotten, REMEMBERED_MS)
 return number

@@ -1,9 +1,9 @@
 -- Whether the changes of a commit can be made; looked at before anything is written.
 
--- Answers a refusal where a conversation was cleared, or its facts were forgotten.
-local function was_forgotten(lists, conversation, began)
+-- Answers a refusal where a conversation was cleared, or its facts or an exchange forgotten.
+local function was_forgotten(lists, member, began)
   for _, list in ipairs(lists) do
-    local since = redis.call("ZSCORE", list, conversation)
+    local since = redis.call("ZSCORE", list, member)
     if since and tonumber(since) >= began then
       return "ERASED conversation"
     end
@@ -22,6 +22,7 @@ local function unfit(keys, change, lists, began)
   local new = change.record ~= "" and parse_fact(change.record)
   if new and not refusal then
     refusal = was_forgotten(lists, new.conversation, began)
+      or was_forgotten(lists, new.norm, began)
   end
   if refusal then
     return refusal

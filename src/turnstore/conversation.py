@@ -196,7 +196,8 @@ class Conversation(Keeping):
         """Undo the newest turns and give them back.
 
         The time to live is not renewed. Long-term facts that were drawn from them stay until
-        an extraction notices, exchanges until `Facts.forget_conversation`.
+        an extraction notices, exchanges until `Facts.forget_turns`, which takes what this
+        gives back.
 
         Args:
             turns: How many; fewer where there are fewer.

@@ -57,6 +57,7 @@ class Turn:
     Attributes:
         number: Its ordinal in the conversation, from 1; older turns have smaller ones.
         id: The turn id of its append (of its last piece, where it was saved in pieces).
+        ids: The turn ids of all its pieces, oldest first; of one append, that one.
         messages: Its messages as they were saved, plain dicts.
         tokens: Their tokens, as counted when they were appended.
         time: When it was saved (its last piece), by the server's clock, in UTC.
@@ -67,6 +68,7 @@ class Turn:
 
     number: int
     id: str
+    ids: tuple[str, ...]
     messages: list[dict[str, Any]]
     tokens: int
     time: datetime
@@ -230,14 +232,17 @@ def turns_of(elements: list[Element], tokens_before: int) -> list[Turn]:
         messages, meta = element.messages, dict(element.meta)
         tokens = element.total_tokens - tokens_before
         tokens_before = element.total_tokens
+        ids: tuple[str, ...] = (element.turn_id,)
         if turns and turns[-1].number == element.turn:
             piece = turns.pop()
             messages, meta = piece.messages + messages, piece.meta | meta
             tokens += piece.tokens
+            ids = piece.ids + ids
         turns.append(
             Turn(
                 number=element.turn,
                 id=element.turn_id,
+                ids=ids,
                 messages=messages,
                 tokens=tokens,
                 time=time_of(element.time_ms),

@@ -31,6 +31,7 @@ async def test_pieces_are_one_turn(store: AsyncStore) -> None:
     first, second = await chat.turns()
     assert (first.number, second.number) == (1, 2)
     assert (first.id, len(first.messages), first.revision) == ("t1.2", 6, "3-t1.2")
+    assert (first.ids, second.ids) == (("t1.0", "t1.1", "t1.2"), ("two",))
     assert (await chat.stat()).turns == 2
 
 

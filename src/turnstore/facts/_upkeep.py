@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from turnstore.results import Erasure
+from turnstore.results import Erasure, Turn
 
 from ._model import Health
 from ._scoring.ranking import Decay
@@ -92,6 +93,49 @@ class Upkeep:
             1
         """
         return self._run(forgetting.forget_conversation(self._base, owner, conversation))
+
+    def forget_turns(self, owner: str, conversation: str, turns: Iterable[Turn | str]) -> int:
+        """Remove what only these turns of a conversation say: exchanges, and facts.
+
+        For turns that were undone: what they said is not recalled any more. A fact that other
+        turns say too only loses these sources; a pinned one stays as it is, and so does a fact
+        without sources. An exchange of these turns that waits to be stored is refused.
+
+        A fact that these turns have ended stays ended until the next extraction of the
+        conversation, which undoes all that it drew from turns that are gone. Turns that stay in
+        the conversation can be drawn from again: `rewind` first.
+
+        Args:
+            owner: Whose they are.
+            conversation: The id of the conversation.
+            turns: The turns, as `rewind` gives them back, or their ids, with those of all their
+                pieces (`Turn.ids`).
+
+        Returns:
+            Facts and exchanges removed.
+
+        Raises:
+            TypeError, ValueError: An argument is of no use; nothing was removed.
+            ErasedError: Everything of the owner is being erased just now.
+            ServerError: Redis failed; some may be removed. Do it again.
+
+        Atomicity:
+            A hundred facts at a time. What is heard of one from other turns meanwhile counts.
+
+        Cost:
+            Reads all facts of the owner, 500 at a time, and changes a hundred at a time: five
+            round trips for few, and none where there are no turns.
+
+        Example:
+            >>> chat = store.conversation("conv-1", owner="ada")
+            >>> chat.append("I like tea.", turn_id="t1").duplicate
+            False
+            >>> facts.add_exchange("ada", "conv-1", "t1", "User: I like tea.").duplicate
+            False
+            >>> facts.forget_turns("ada", "conv-1", chat.rewind())
+            1
+        """
+        return self._run(forgetting.forget_turns(self._base, owner, conversation, turns))
 
     def erase(self, owner: str, *, verify: bool = False) -> Erasure:
         """Delete everything of an owner, for good: facts and conversations.

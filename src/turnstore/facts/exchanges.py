@@ -34,7 +34,7 @@ class Exchanges(ExchangesBase):
 
     They live as the facts do: for good, unless `Facts` has a `ttl`, though the conversation
     goes a day after its last turn by default. Those of turns that were undone or cleared stay
-    and are recalled, until `Facts.forget_conversation`.
+    and are recalled, until `Facts.forget_turns` or `Facts.forget_conversation`.
 
     Nothing of it fails a turn. In line, a failure is logged and counted by the context; in the
     background, it is tried again for some ten seconds first.

@@ -217,6 +217,21 @@ async def test_all_turns_that_are_undone_meanwhile_take_their_facts_along(
     assert (await kit.extraction().extract(kit.chat)).turns == 1
 
 
+async def test_turns_that_are_undone_and_forgotten_meanwhile_leave_no_facts(
+    kit: Kit, others: Others
+) -> None:
+    await kit.say("I sail.")
+    chat = others.store.conversation("c1", owner="ada")
+
+    def undo() -> None:
+        others.facts.forget_turns("ada", "c1", chat.rewind())
+
+    kit.model.answers = [others.does(undo, [new(SAILS)])]
+    done = await kit.extraction().extract(kit.chat)
+    assert (done.turns, done.undone) == (1, 1)
+    assert await kit.texts(include_closed=True) == []
+
+
 async def test_a_conversation_that_is_forgotten_meanwhile_leaves_no_facts(
     kit: Kit, others: Others
 ) -> None:

@@ -222,3 +222,70 @@ async def test_a_fact_that_was_pinned_since_stays(kit: Kit) -> None:
     await kit.chat.rewind()
     await read(kit, [])
     assert await kit.texts() == ["Ada sails."]
+
+
+# Turns whose facts were forgotten at once
+
+
+async def test_an_extraction_after_that_undoes_the_rest(kit: Kit) -> None:
+    await kit.say("I live in Paris.")
+    await read(kit, [new("Ada lives in Paris.", slot="home")])
+    await kit.say("I moved to Rome.")
+    await read(kit, [news("supersedes", 0, "Ada lives in Rome.", slot="home")])
+    assert await kit.facts.forget_turns("ada", "c1", await kit.chat.rewind()) == 1
+    assert await kit.texts() == []
+    done = await read(kit)
+    assert (done.turns, done.undone) == (0, 1)
+    paris = await kit.fact("Ada lives in Paris.")
+    assert (paris.valid_to, paris.expired, paris.superseded_by) == (None, None, "")
+    assert await kit.texts(include_closed=True) == ["Ada lives in Paris."]
+    assert (await read(kit)).undone == 0
+
+
+async def test_of_turns_read_together_only_those_that_are_gone_are_forgotten(kit: Kit) -> None:
+    await kit.say("I sail.", "I bake and sail.")
+    await read(kit, [new("Ada sails.", 1, 2), new("Ada bakes.", 2), new("Ada is up.", 1)])
+    undone = await kit.chat.rewind()
+    assert await kit.facts.forget_turns("ada", "c1", undone) == 1
+    assert await kit.texts() == ["Ada is up.", "Ada sails."]
+    (kept,) = await kit.chat.turns()
+    assert (await kit.fact("Ada sails.")).sources == kept.ids
+    await kit.say("I paint.")
+    done = await read(kit, [new("Ada sails."), new("Ada paints.", 2)])
+    assert (done.turns, done.undone) == (2, 1)
+    assert await kit.texts(include_closed=True) == ["Ada paints.", "Ada sails."]
+    assert (await kit.facts.health("ada")).is_well
+
+
+async def test_after_an_extraction_that_noticed_only_exchanges_are_left(kit: Kit) -> None:
+    await kit.say("I sail.")
+    await kit.say("I bake.", turn_id="t2")
+    await read(kit, [new("Ada sails."), new("Ada bakes.", 2)])
+    await kit.facts.add_exchange("ada", "c1", "t2", "User: I bake.")
+    undone = await kit.chat.rewind()
+    done = await read(kit, [new("Ada sails.")])
+    assert (done.turns, done.undone) == (1, 1)
+    assert await kit.facts.forget_turns("ada", "c1", undone) == 1
+    assert await kit.texts() == ["Ada sails."]
+    assert (await read(kit)).turns == 0
+
+
+async def test_a_fact_of_them_that_was_pinned_stays_for_an_extraction_too(kit: Kit) -> None:
+    await kit.say("Good morning.", "I sail.")
+    done = await read(kit, [new("Ada sails.", 2)])
+    await kit.facts.update("ada", done.new[0], pinned=True)
+    before = await kit.fact("Ada sails.")
+    assert await kit.facts.forget_turns("ada", "c1", await kit.chat.rewind()) == 0
+    await read(kit, [])
+    assert await kit.fact("Ada sails.") == before
+
+
+async def test_a_turn_that_comes_again_under_its_id_is_drawn_from(kit: Kit) -> None:
+    await kit.say("I sail.", turn_id="t1")
+    await read(kit, [new("Ada sails.")])
+    await kit.facts.add_exchange("ada", "c1", "t1", "User: I sail.")
+    assert await kit.facts.forget_turns("ada", "c1", await kit.chat.rewind()) == 2
+    await kit.say("I bake.", turn_id="t1")
+    assert not (await kit.facts.add_exchange("ada", "c1", "t1", "User: I bake.")).duplicate
+    await read(kit, [new("Ada bakes.")])
+    assert await kit.texts(include_closed=True) == ["Ada bakes.", "User: I bake."]

@@ -237,7 +237,7 @@ async def test_what_fails_in_the_background_is_tried_again_and_then_counted(
     assert exchanges.counts == {"stored": 2, "failed": 2}
 
 
-@pytest.mark.parametrize("how", ["erase", "clear", "forget"])
+@pytest.mark.parametrize("how", ["erase", "clear", "forget", "turns"])
 async def test_what_waits_does_not_come_back_after_its_removal(
     memory: Memory, engine: str, slow: Slow, how: str
 ) -> None:
@@ -251,6 +251,9 @@ async def test_what_waits_does_not_come_back_after_its_removal(
         assert (await memory.store.erase("ada", verify=True)).verified
     elif how == "clear":
         assert await memory.store.conversation("c", owner="ada").clear()
+    elif how == "turns":
+        undone = await memory.store.conversation("c", owner="ada").rewind()
+        assert await memory.facts.forget_turns("ada", "c", undone) == 0
     else:
         await memory.facts.forget_conversation("ada", "c")
     slow.go.set()

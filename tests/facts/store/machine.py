@@ -253,6 +253,29 @@ class Machine(RuleBasedStateMachine):
         for id_ in gone:
             model.remove(id_)
 
+    @rule(
+        on_async=either,
+        owner=owners,
+        conversation=st.sampled_from(["c1", "c2", "c3"]),
+        gone=st.sets(turn_ids),
+    )
+    def forget_turns(
+        self, *, on_async: bool, owner: str, conversation: str, gone: set[str]
+    ) -> None:
+        model = self._models[owner]
+        concerned = {
+            id_: tuple(source for source in one.sources if source not in gone)
+            for id_, one in model.facts.items()
+            if one.conversation == conversation and one.sources and not one.pinned
+        }
+        removed = self._do(on_async, "forget_turns", owner, conversation, sorted(gone))
+        assert removed == sum(not sources for sources in concerned.values())
+        for id_, sources in concerned.items():
+            if sources:
+                model.facts[id_].sources = sources
+            else:
+                model.remove(id_)
+
     @precondition(lambda self: any(model.facts for model in self._models.values()))
     @rule(on_async=either, owner=owners)
     def erase(self, *, on_async: bool, owner: str) -> None:

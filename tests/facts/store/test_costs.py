@@ -54,6 +54,15 @@ OPERATIONS: dict[str, tuple[Doing, list[str]]] = {
         lambda facts, _: facts.forget_conversation("ada", "c"),
         [SCRIPT, SCRIPT, SCRIPT, SCRIPT, "XRANGE"],
     ),
+    "forget_turns": (
+        lambda facts, _: facts.forget_turns("ada", "c", ["t"]),
+        [SCRIPT, SCRIPT, SCRIPT, SCRIPT, SCRIPT],
+    ),
+    "forget_turns where nothing is": (
+        lambda facts, _: facts.forget_turns("ada", "c", ["other"]),
+        [SCRIPT, SCRIPT],
+    ),
+    "forget_turns of none": (lambda facts, _: facts.forget_turns("ada", "c", []), []),
     "retain": (
         lambda facts, _: facts.retain("ada", most=1),
         [SCRIPT, "ZRANGE", SCRIPT, SCRIPT, SCRIPT],
@@ -79,7 +88,7 @@ async def test_the_commands_of_an_operation(
     for _ in range(2):  # the first time, the server learns the scripts
         await facts.erase("ada")
         id_ = (await facts.add("ada", "Ada sails.", conversation="c")).id
-        await facts.add("ada", "Ada has a cat.", conversation="c")
+        await facts.add("ada", "Ada has a cat.", conversation="c", sources=["t"])
         proxy.clear()
         await doing(facts, id_)
         seen = list(proxy.seen)

@@ -71,6 +71,10 @@ async def _conversation(facts: AsyncFacts, _: str) -> object:
     return await facts.forget_conversation("ada", "c1")
 
 
+async def _turns(facts: AsyncFacts, _: str) -> object:
+    return await facts.forget_turns("ada", "c1", ["t1"])
+
+
 async def _search(facts: AsyncFacts, _: str) -> object:
     return len(await facts.search("ada", "swims", min_score=None))
 
@@ -84,6 +88,7 @@ OPERATIONS = {
     "end": Operation(_end, answer=True, left=["Ada swims."], scripts=2),
     "forget": Operation(_forget, answer=True, left=[], scripts=3),
     "conversation": Operation(_conversation, answer=1, left=[], scripts=4),
+    "turns": Operation(_turns, answer=1, left=[], scripts=5),
     "search": Operation(_search, answer=1, left=["Ada swims."], scripts=3),
 }
 CUTS = [cut for cut in Cut if cut is not Cut.NEVER]

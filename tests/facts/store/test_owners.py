@@ -75,6 +75,7 @@ async def test_hostile_ids_are_apart(new_facts: NewFacts) -> None:
         assert await facts.update(owner, ids[other], pinned=True) is None
         assert not await facts.end(owner, ids[other])
         assert await facts.forget_conversation(owner, other) == 0
+        assert await facts.forget_turns(owner, owner, ["t9"]) == 0
     for number, owner in enumerate(HOSTILE):
         if number % 2:
             assert (await facts.erase(owner)).parts == {"facts": 1}
@@ -122,6 +123,7 @@ async def test_what_is_no_owner_is_refused_before_anything_is_sent(
         lambda: facts.end(owner, "0" * 12),
         lambda: facts.forget(owner, "0" * 12),
         lambda: facts.forget_conversation(owner, "c"),
+        lambda: facts.forget_turns(owner, "c", []),
         lambda: facts.erase(owner),
         *((lambda: facts.retain(owner), lambda: facts.health(owner)) if owner is not None else ()),
     )
@@ -138,11 +140,16 @@ async def test_what_is_no_conversation_is_refused(facts: AsyncFacts, conversatio
         lambda: facts.search("ada", "x", conversation=conversation),
         lambda: facts.list("ada", conversation=conversation),
         lambda: facts.forget_conversation("ada", conversation),
+        lambda: facts.forget_turns("ada", conversation, []),
     )
     for call in calls:
         with pytest.raises((TypeError, ValueError)):
             await call()
-    for empty in (facts.add_exchange("ada", "", "t", "x"), facts.forget_conversation("ada", "")):
+    for empty in (
+        facts.add_exchange("ada", "", "t", "x"),
+        facts.forget_conversation("ada", ""),
+        facts.forget_turns("ada", "", ["t"]),
+    ):
         with pytest.raises(ValueError, match="empty"):
             await empty
 

@@ -1,23 +1,34 @@
-"""Remove facts: one, those of a conversation, and what an erasure of their owner removes."""
+"""Remove facts: one, those of turns or a conversation, and what an erasure of an owner removes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore._calls import Call, Flow
+from turnstore._checks import check_turn_id
+from turnstore.results import Turn
 
 from .._owner import OwnerPlace, script_call
 from ..engines import Plain
 from .adding import check_id
-from .commit import Blocked, Commit, Remove, again, batches, begin, commit, renew
+from .commit import Blocked, Change, Commit, Remove, Unseen, again, batches, begin, commit, renew
 from .reading import read_records, walk
-from .record import Record
+from .record import Record, exchange_norm
 
 if TYPE_CHECKING:
     from .base import Base
 
-__all__ = ["Entry", "Forgotten", "drop", "forget", "forget_conversation", "forget_of", "remove"]
+__all__ = [
+    "Entry",
+    "Forgotten",
+    "drop",
+    "forget",
+    "forget_conversation",
+    "forget_of",
+    "forget_turns",
+    "remove",
+]
 
 
 class Forgotten(NamedTuple):
@@ -54,6 +65,64 @@ def forget_conversation(base: Base, owner: str, conversation: str) -> Flow[int]:
     return gone.facts + gone.exchanges
 
 
+def forget_turns(
+    base: Base, owner: str, conversation: str, turns: Iterable[Turn | str]
+) -> Flow[int]:
+    """Remove what only these turns say, and refuse exchanges of them that wait to be stored."""
+    operation = "forget_turns"
+    place = base.ground.owner(owner)
+    digest = base.ground.conversation(conversation)
+    ids = _ids_of(turns)
+    if not ids:
+        return 0
+    norms = [exchange_norm(digest, id_) for id_ in ids]
+    yield script_call("facts_forget", place, {}, int, more=norms, operation=operation)
+    found = yield from walk(
+        place, lambda record: record.digest == digest and _without(record, ids) is not None
+    )
+    removed = 0
+    for part in batches(found, lambda record: record.fact.text):
+
+        def work(part: list[Record] = part) -> Flow[int]:
+            now = yield from read_records(place, [record.fact.id for record in part])
+            changes = [
+                change for record in now.values() if (change := _without(record, ids)) is not None
+            ]
+            answers = yield from _change(place, changes, operation, base.settings.ttl_ms)
+            pairs = zip(changes, answers, strict=True)
+            return sum(isinstance(change, Remove) and answer == "1" for change, answer in pairs)
+
+        removed += yield from again(work, ("spaces", "changed"), tries=len(part) + 5)
+    return removed
+
+
+def _ids_of(turns: Iterable[Turn | str]) -> set[str]:
+    """Give the ids of turns, and of all their pieces.
+
+    Raises:
+        TypeError, ValueError: There is something else among them.
+    """
+    if isinstance(turns, str | Turn):
+        msg = "forget_turns takes several turns, or their ids: put the one into a list"
+        raise TypeError(msg)
+    return {
+        id_
+        for turn in turns
+        for id_ in (turn.ids if isinstance(turn, Turn) else (check_turn_id(turn),))
+    }
+
+
+def _without(record: Record, turn_ids: Collection[str]) -> Change | None:
+    """Give what makes a fact one that these turns have not said; None leaves it."""
+    fact = record.fact
+    gone = tuple(source for source in fact.sources if source in turn_ids)
+    if fact.pinned or not gone:
+        return None
+    if len(gone) == len(fact.sources):
+        return Remove(record, unless_changed=True)
+    return Unseen(fact.id, gone, fact.observed, record.revision)
+
+
 def forget_of(
     place: OwnerPlace, digest: str, operation: str, *, ttl_ms: int = -1
 ) -> Flow[Forgotten]:
@@ -65,7 +134,7 @@ def forget_of(
         operation: What the caller asked for, in the words of an error.
         ttl_ms: The time to live of what is left, as for a `Commit`.
     """
-    yield script_call("facts_forget", place, {"conversation": digest}, int, operation=operation)
+    yield script_call("facts_forget", place, {}, int, more=[digest], operation=operation)
     found = yield from walk(place, lambda record: record.digest == digest)
     removed = set((yield from remove(place, found, operation, ttl_ms=ttl_ms)))
     exchanges = {record.fact.id for record in found if record.fact.kind == "exchange"}
@@ -99,24 +168,32 @@ def remove(
     for part in batches(records, lambda record: record.fact.text):
 
         def work(part: list[Record] = part) -> Flow[list[str]]:
-            began = yield from begin(place, (), operation)
-            if not began.spaces:
-                return []
             changes = [Remove(record, unless_changed=unless_changed) for record in part]
-            what = Commit(began, Plain(), began.spaces[0], ttl_ms)
             try:
-                committed = yield from commit(place, changes, what, operation)
+                answers = yield from _change(place, changes, operation, ttl_ms)
             except Blocked as blocked:
                 if blocked.what == "changed":
                     del part[int(blocked.detail) - 1]
                 raise
-            if committed.is_short:
-                yield from renew(place, began.spaces, ttl_ms)
-            pairs = zip(part, committed.answers, strict=True)
+            pairs = zip(part, answers, strict=True)
             return [record.fact.id for record, answer in pairs if answer == "1"]
 
         removed += yield from again(work, ("spaces", "changed"), tries=len(part) + 5)
     return removed
+
+
+def _change(
+    place: OwnerPlace, changes: Sequence[Change], operation: str, ttl_ms: int
+) -> Flow[Sequence[str]]:
+    """Make changes that need no vector, and say what became of each: two calls."""
+    began = yield from begin(place, (), operation)
+    if not began.spaces:
+        return ["0"] * len(changes)
+    what = Commit(began, Plain(), began.spaces[0], ttl_ms)
+    committed = yield from commit(place, changes, what, operation)
+    if committed.is_short:
+        yield from renew(place, began.spaces, ttl_ms)
+    return committed.answers
 
 
 def drop(key: bytes, is_meant: Callable[[Entry], bool], operation: str) -> Flow[list[bytes]]:
