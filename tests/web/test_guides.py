@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
+from openai import OpenAIError
 
 from tests.waiting import wait_until
 from tests.web.guides import code_of, left
 from tests.web.running import PYTHON, SECONDS, Application, application
 from turnstore import Store
+from turnstore.errors import ErasedError, LeaseTimeoutError, UnavailableError
 from turnstore.server import free_port
 from turnstore.testing import ModelServer, Reply
 
@@ -260,6 +262,24 @@ def test_fastapi_says_when_to_come_again(
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
 
 
+@pytest.mark.parametrize(
+    "error, status",
+    [
+        (ErasedError("…", reason="owner"), 409),
+        (ErasedError("…", reason="conversation"), 409),
+        (ErasedError("…", reason="lost"), 503),  # nobody deleted it
+        (LeaseTimeoutError("…"), 429),
+        (UnavailableError("…"), 503),
+        (OpenAIError("…"), 502),
+    ],
+    ids=lambda value: getattr(value, "reason", type(value).__name__),
+)
+def test_fastapi_has_a_status_for_each_failure(error: Exception, status: int) -> None:
+    guide: dict[str, Any] = {"__name__": "guide"}
+    exec(code_of("fastapi", "redis://localhost:6379", "shop"), guide)  # noqa: S102 - our own page
+    assert guide["status_of"](error) == status
+
+
 INCOMPLETE = [
     Reply("Half an answer", ending="truncated"),
     Reply("Half an answer", ending="cut"),
@@ -281,12 +301,15 @@ def test_a_stream_of_which_nothing_is_stored_says_so(
     assert shop.said("hal") == []
 
 
-@pytest.mark.parametrize("shop", [case for case in CASES if case.asks], ids=str, indirect=True)
 def test_a_refusal_is_no_answer(shop: Shop, client: httpx2.Client) -> None:
     shop.model.script(Reply(refusal="I will not."))
-    answer = client.post(f"{shop.app.url}/ask", json={"text": "Hi"}, headers={"X-User": "ida"})
-    assert answer.status_code == 502
-    assert "I will not." in answer.text
+    path = "/ask" if shop.case.asks else shop.case.stream
+    answer = client.post(f"{shop.app.url}{path}", json={"text": "Hi"}, headers={"X-User": "ida"})
+    if shop.case.asks:
+        assert answer.status_code == 502
+        assert "I will not." in answer.text
+    else:
+        assert "event: failed" in answer.text
     assert shop.said("ida") == []
 
 
