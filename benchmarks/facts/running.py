@@ -15,7 +15,7 @@ import local_server
 import peers_setup
 
 MODULES = ("redisearch", "rejson")
-ENGINES = ("plain", "vectorset", "search", "flat")
+ENGINES = ("plain", "vectorset", "search", "hnsw")
 BESIDE = "search"  # all engines are measured beside the first peer, and this one beside each
 _HERE = Path(__file__).parent.parent
 

@@ -113,18 +113,18 @@ class VectorSet(Ours):
 
 
 class Search(Ours):
-    """In RediSearch, with HNSW."""
+    """In RediSearch, without a graph."""
 
     name = "turnstore, search"
     key = engine = "search"
 
 
-class Flat(Ours):
-    """In RediSearch, without a graph."""
+class Graph(Ours):
+    """In RediSearch, with HNSW."""
 
-    name = "turnstore, search, FLAT"
-    key = "flat"
-    engine = Index(algorithm="flat")
+    name = "turnstore, search, HNSW"
+    key = "hnsw"
+    engine = Index(algorithm="hnsw")
 
 
-OURS: tuple[type[Ours], ...] = (Plain, VectorSet, Search, Flat)
+OURS: tuple[type[Ours], ...] = (Plain, VectorSet, Search, Graph)

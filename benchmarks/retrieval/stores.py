@@ -31,7 +31,8 @@ class Kept:
         questions = [one.text for memory in memories for one in memory.conversation.questions]
         self._embed = embed.known(list(dict.fromkeys((*texts, *questions))))
         self._store = Store(client, name="retrieval")
-        self._engine: Any = Search(algorithm="flat") if engine == FLAT else engine
+        indexes = {"search": Search(algorithm="hnsw"), FLAT: Search()}
+        self._engine: Any = indexes.get(engine, engine)
         self._turns: dict[str, dict[str, tuple[str, ...]]] = {}
         self.foreign = 0
         """Rows of another owner among all that was found: there must be none."""

@@ -176,7 +176,7 @@ HALF: dict[str, Any] = {
 GRAPH: dict[str, Any] = {
     "plain": Plain(),
     "vectorset": VectorSet(exact=0, ef=300),
-    "search": Search(exact=0, ef=300),
+    "search": Search(algorithm="hnsw", exact=0, ef=300),
 }
 
 

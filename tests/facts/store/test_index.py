@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -100,7 +101,6 @@ async def test_an_index_of_other_keys_is_refused(new_facts: NewFacts, server: Se
     facts = new_facts()
     await facts.add("ada", "Ada swims.")
     index = index_of(facts)
-    made = Search()
     server.raw.execute_command("FT.DROPINDEX", index)
     tag = ("TAG", "SEPARATOR", "\x1f", "CASESENSITIVE")
     numbers = [
@@ -108,31 +108,35 @@ async def test_an_index_of_other_keys_is_refused(new_facts: NewFacts, server: Se
     ]
     server.raw.execute_command(
         *("FT.CREATE", index, "ON", "HASH", "PREFIX", 1, "somebody:", "SCHEMA"),
-        *("u", *tag, "c", *tag, "k", *tag, *numbers, "emb", "VECTOR", "HNSW", 10),
-        *(*vector(DIMENSIONS), "M", made.m, "EF_CONSTRUCTION", made.ef_construction),
+        *("u", *tag, "c", *tag, "k", *tag, *numbers, "emb", "VECTOR", "FLAT", 6),
+        *vector(DIMENSIONS),
     )
     with pytest.raises(EngineMismatchError, match="somebody:"):
         await new_facts().search("ada", "x")
 
 
+GRAPH = Search(algorithm="hnsw")
 OTHERS = [
-    Search(m=32),
-    Search(ef_construction=100),
-    Search(algorithm="flat"),
-    Search(dtype="float16"),
+    (GRAPH, replace(GRAPH, m=32)),
+    (GRAPH, replace(GRAPH, ef_construction=100)),
+    (Search(), GRAPH),
+    (Search(), Search(block_size=64)),
+    (Search(), Search(dtype="float16")),
 ]
 
 
-@pytest.mark.parametrize("other", OTHERS, ids=str)
-async def test_other_options_are_another_space(new_facts: NewFacts, other: Search) -> None:
-    await new_facts().add("ada", "Ada swims.")
+@pytest.mark.parametrize("one, other", OTHERS, ids=str)
+async def test_other_options_are_another_space(
+    new_facts: NewFacts, one: Search, other: Search
+) -> None:
+    await new_facts(engine=one).add("ada", "Ada swims.")
     with pytest.raises(EngineMismatchError):
         await new_facts(engine=other).search("ada", "x")
 
 
 async def test_options_of_a_search_alone_are_not(new_facts: NewFacts) -> None:
-    await new_facts().add("ada", "Ada swims.")
-    facts = new_facts(engine=Search(ef=50, exact=0, timeout=0.5))
+    await new_facts(engine=GRAPH).add("ada", "Ada swims.")
+    facts = new_facts(engine=replace(GRAPH, ef=50, exact=0, timeout=0.5))
     assert len(await facts.search("ada", "swims", min_score=None)) == 1
 
 

@@ -104,7 +104,10 @@ def test_options_of_engines_are_checked() -> None:
         lambda: VectorSet(ef="5"),  # type: ignore[arg-type]  # it is the point
         lambda: Search(algorithm="svs"),
         lambda: Search(dtype="int8"),
-        lambda: Search(ef=0),
+        lambda: Search(algorithm="hnsw", ef=0),
+        lambda: Search(ef=100),
+        lambda: Search(m=32),
+        lambda: Search(algorithm="hnsw", block_size=64),
         lambda: Search(timeout=0),
         lambda: Search(timeout="1"),  # type: ignore[arg-type]  # it is the point
     ):

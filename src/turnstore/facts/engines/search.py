@@ -44,35 +44,36 @@ class Search:
     """Keep the vectors of all owners in one index of RediSearch.
 
     Each search looks only at the owner's facts: the owner is a condition, and no other one is
-    ever compared. Up to `exact` facts of an owner all of them are looked at; beyond that, the
-    graph of `hnsw` may miss a few. `flat` has no graph, and always looks at all.
+    ever compared. "flat" always looks at all of them. "hnsw" has a graph, which is searched where
+    an owner has more facts than `exact`, and may miss a few.
 
-    A graph has its price: to put a fact in or take one out holds up the server for a quarter of
+    The graph has its price: to put a fact in or take one out holds up the server for a quarter of
     a millisecond to two, more in a larger index. To erase an owner of 10,000 facts took it 3 to 40
-    seconds with `hnsw`, and a fifth of a second with `flat`. Where no owner has more than `exact`
-    facts, the graph is never searched, and `flat` finds the same.
+    seconds, and a fifth of a second without a graph. It is for owners of many more facts.
 
     Args:
-        algorithm: "hnsw" or "flat".
+        algorithm: "flat" or "hnsw".
         dtype: How numbers are stored: "float32", or "float16", which takes half the room.
-        m: How many neighbours a node of the graph has.
-        ef_construction: How many nodes are looked at where a new one is put in.
-        ef: How many are looked at by a search through the graph; None is twice as many as it
-            has to find.
-        block_size: How many vectors the index of `flat` makes room for at a time; None leaves
+        m: Of "hnsw": how many neighbours a node of the graph has; None is 16.
+        ef_construction: Of "hnsw": how many nodes are looked at where a new one is put in; None
+            is 200.
+        ef: Of "hnsw": how many are looked at by a search through the graph; None is twice as
+            many as it has to find.
+        block_size: Of "flat": how many vectors the index makes room for at a time; None leaves
             it to the server.
         exact: Up to so many facts of an owner are all looked at.
         timeout: Seconds that the server may take for a search.
 
     Raises:
         TypeError: A number is none.
-        ValueError: A number is too small, or there is no such algorithm or type.
+        ValueError: A number is too small, an option is of the other algorithm, or there is no
+            such algorithm or type.
     """
 
-    algorithm: str = "hnsw"
+    algorithm: str = "flat"
     dtype: str = "float32"
-    m: int = 16
-    ef_construction: int = 200
+    m: int | None = None
+    ef_construction: int | None = None
     ef: int | None = None
     block_size: int | None = None
     exact: int = 10_000
@@ -83,11 +84,19 @@ class Search:
     scored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        one_of("Search", "algorithm", self.algorithm, ("hnsw", "flat"))
+        one_of("Search", "algorithm", self.algorithm, ("flat", "hnsw"))
         one_of("Search", "dtype", self.dtype, tuple(_DTYPES))
         least = {"m": 2, "ef_construction": 1, "ef": 1, "block_size": 1, "exact": 0}
         for name, smallest in least.items():
             number("Search", name, getattr(self, name), smallest)
+        of_the_other = (
+            ("block_size",) if self.algorithm == "hnsw" else ("m", "ef_construction", "ef")
+        )
+        for name in of_the_other:
+            if getattr(self, name) is not None:
+                other = "flat" if self.algorithm == "hnsw" else "hnsw"
+                msg = f"Search({name}=…) is an option of {other}: Search(algorithm={other!r}, …)"
+                raise ValueError(msg)
         if not isinstance(self.timeout, int | float) or isinstance(self.timeout, bool):
             msg = f"Search(timeout={self.timeout!r}): it is a number of seconds"
             raise TypeError(msg)
@@ -110,7 +119,7 @@ class Search:
     def _parameters(self) -> tuple[tuple[str, int], ...]:
         if self.algorithm == "flat":
             return (("BLOCK_SIZE", self.block_size),) if self.block_size else ()
-        return ("M", self.m), ("EF_CONSTRUCTION", self.ef_construction)
+        return ("M", self.m or 16), ("EF_CONSTRUCTION", self.ef_construction or 200)
 
     def is_available(self) -> Flow[bool]:
         """Ask for an alias that does not exist, and for a Cluster: two calls.
