@@ -44,6 +44,7 @@ log = logging.getLogger("uvicorn.error")
 
 Event = tuple[str, str]
 ERASED = "erased", "This chat was deleted meanwhile, so nothing of this is stored."
+UNSAVED = "unsaved", "This answer could not be stored: the model will not remember it."
 
 
 async def answer(
@@ -78,13 +79,13 @@ async def answer(
         yield "again", error.reply[-1]["content"]
     except ErasedError as error:  # the chat or its user; what began before never comes back
         log.warning("%s", error)
-        yield ERASED
+        yield UNSAVED if error.reason == "lost" else ERASED  # lost: nobody has deleted it
         return
     except SaveError as error:  # the answer is complete, and stands in the browser
         log.warning("%s", error)
         yield "saving", ""
         if not await _save_again(turn):
-            yield "unsaved", "This answer could not be stored: the model will not remember it."
+            yield UNSAVED
             return
     except (TurnstoreError, OpenAIError) as error:
         log.warning("%r", error)

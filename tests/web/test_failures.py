@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 from playwright.sync_api import expect
+from redis import Redis
 
 from turnstore.testing import ModelServer, Reply
 
@@ -131,6 +132,22 @@ def test_only_the_save_fails_and_redis_stays_away(
     tab.sees(ASKED, "Hello Ada.")
     mortal.restart()
     assert stored(tab) == []
+    tab.tries_again()
+    tab.sees(ASKED, ANSWERED)
+    expect(tab.stored).to_have_count(1)
+    assert stored(tab) == [ASKED, ANSWERED]
+
+
+def test_redis_forgets_everything_meanwhile(
+    tab: Tab, model: ModelServer, stored: Stored, redis: EmbeddedServer, hold: threading.Event
+) -> None:
+    model.script(Reply("Hello Ada.", hold=hold))
+    tab.say(ASKED)
+    tab.sees(ASKED, "Hello")
+    with Redis.from_url(redis.url) as client:  # all but who may answer: that ends a turn, too
+        client.delete(*(key for key in client.keys("*") if not key.endswith(b"lease")))
+    hold.set()
+    expect(tab.note).to_contain_text("could not be stored")
     tab.tries_again()
     tab.sees(ASKED, ANSWERED)
     expect(tab.stored).to_have_count(1)
