@@ -52,15 +52,15 @@ OPERATIONS: dict[str, tuple[Doing, list[str]]] = {
     "forget": (lambda facts, id_: facts.forget("ada", id_), [SCRIPT, SCRIPT, SCRIPT]),
     "forget_conversation": (
         lambda facts, _: facts.forget_conversation("ada", "c"),
-        [SCRIPT, SCRIPT, SCRIPT, SCRIPT, "XRANGE"],
+        [SCRIPT, "HSCAN", SCRIPT, SCRIPT, "XRANGE"],
     ),
     "forget_turns": (
         lambda facts, _: facts.forget_turns("ada", "c", ["t"]),
-        [SCRIPT, SCRIPT, SCRIPT, SCRIPT, SCRIPT],
+        [SCRIPT, "HSCAN", SCRIPT, SCRIPT, SCRIPT],
     ),
     "forget_turns where nothing is": (
         lambda facts, _: facts.forget_turns("ada", "c", ["other"]),
-        [SCRIPT, SCRIPT],
+        [SCRIPT, "HSCAN"],
     ),
     "forget_turns of none": (lambda facts, _: facts.forget_turns("ada", "c", []), []),
     "retain": (
@@ -109,8 +109,8 @@ async def test_the_commands_of_erasing_a_conversation(
         proxy.clear()
         await chat.erase()
         seen = list(proxy.seen)
-    facts_go = ["HKEYS", SCRIPT, SCRIPT, SCRIPT, SCRIPT, "XRANGE"]
-    rest = ["HDEL", "XRANGE", "HGET", *([DOCUMENTS] if engine == "search" else [])]
+    facts_go = ["HKEYS", SCRIPT, "HSCAN", SCRIPT, SCRIPT, "XRANGE"]
+    rest = ["HDEL", "XRANGE", "HGET", *([DOCUMENTS] if engine == "search" else []), SCRIPT]
     assert seen == [SCRIPT, *facts_go, *rest]
 
 

@@ -87,8 +87,8 @@ OPERATIONS = {
     "update": Operation(_update, answer="Ada dives.", left=["Ada dives."], scripts=3),
     "end": Operation(_end, answer=True, left=["Ada swims."], scripts=2),
     "forget": Operation(_forget, answer=True, left=[], scripts=3),
-    "conversation": Operation(_conversation, answer=1, left=[], scripts=4),
-    "turns": Operation(_turns, answer=1, left=[], scripts=5),
+    "conversation": Operation(_conversation, answer=1, left=[], scripts=3),
+    "turns": Operation(_turns, answer=1, left=[], scripts=4),
     "search": Operation(_search, answer=1, left=["Ada swims."], scripts=3),
 }
 CUTS = [cut for cut in Cut if cut is not Cut.NEVER]

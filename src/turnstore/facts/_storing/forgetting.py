@@ -13,7 +13,8 @@ from .._owner import OwnerPlace, script_call
 from ..engines import Plain
 from .adding import check_id
 from .commit import Blocked, Change, Commit, Remove, Unseen, again, batches, begin, commit, renew
-from .reading import read_records, walk
+from .counting import records_of
+from .reading import read_records
 from .record import Record, exchange_norm
 
 if TYPE_CHECKING:
@@ -77,9 +78,8 @@ def forget_turns(
         return 0
     norms = [exchange_norm(digest, id_) for id_ in ids]
     yield script_call("facts_forget", place, {}, int, more=norms, operation=operation)
-    found = yield from walk(
-        place, lambda record: record.digest == digest and _without(record, ids) is not None
-    )
+    its = yield from records_of(place, digest, operation)
+    found = [record for record in its if _without(record, ids) is not None]
     removed = 0
     for part in batches(found, lambda record: record.fact.text):
 
@@ -135,11 +135,13 @@ def forget_of(
         ttl_ms: The time to live of what is left, as for a `Commit`.
     """
     yield script_call("facts_forget", place, {}, int, more=[digest], operation=operation)
-    found = yield from walk(place, lambda record: record.digest == digest)
+    found = yield from records_of(place, digest, operation)
     removed = set((yield from remove(place, found, operation, ttl_ms=ttl_ms)))
     exchanges = {record.fact.id for record in found if record.fact.kind == "exchange"}
     letters = yield from drop(
-        place.keys.dead, lambda letter: letter.fields[b"conversation"] == digest.encode(), operation
+        place.keys.dead,
+        lambda letter: letter.fields.get(b"conversation") == digest.encode(),
+        operation,
     )
     return Forgotten(len(removed - exchanges), len(removed & exchanges), len(letters))
 

@@ -12,9 +12,7 @@ from .._owner import OwnerPlace, script_call
 from .heads import Head, head
 from .record import Record, decode
 
-__all__ = ["Row", "Seen", "all_ids", "page", "read_records", "read_rows", "read_seen", "walk"]
-
-_READ_AT_ONCE = 500
+__all__ = ["Row", "Seen", "all_ids", "page", "read_records", "read_rows", "read_seen"]
 
 
 class Row(NamedTuple):
@@ -119,18 +117,6 @@ def page(place: OwnerPlace, limit: int, before: str) -> Flow[list[Record]]:
         operation="list",
     )
     return found
-
-
-def walk(place: OwnerPlace, is_wanted: Callable[[Record], bool]) -> Flow[list[Record]]:
-    """Look at all facts of an owner, newest first, and give those that are wanted."""
-    found: list[Record] = []
-    before = ""
-    while True:
-        records = yield from page(place, _READ_AT_ONCE, before)
-        found += filter(is_wanted, records)
-        if len(records) < _READ_AT_ONCE:
-            return found
-        before = records[-1].fact.id
 
 
 def _call(  # noqa: PLR0913, PLR0917 - what is read
