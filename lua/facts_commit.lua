@@ -26,9 +26,9 @@ ARGV
   5  spaces        text   or empty              where vectors lie already; demanded
   6  target        text   one space             where the vectors of new facts go
   7  ttl_ms        int    >= -1                 time to live; 0 keeps forever, -1 leaves it
-  8  conversation  text   a digest, or empty    whose cursor moves
-  9  expected      text   a cursor, or empty    where it stands; demanded
-  10 cursor        text   the same              where it is to stand
+  8  conversation  text   a digest, or empty    that it is made of, and whose cursor moves
+  9  expected      text   a cursor, empty or =  where it stands; demanded, unless =
+  10 cursor        text   the same              where it is to stand; = leaves it
   11 operation     text   a name, or empty      its name in `ops`; empty writes nothing there
   12 note          JSON   or empty              stands in `ops`
   13 change        bytes* eight for each        as lib/facts_checks.lua reads them
@@ -113,7 +113,7 @@ local places = words(spaces ~= "" and spaces or target)
 local changes = read_changes(first_of_change, first_of_vector, places)
 refusal, what, detail = all_fit(keys, changes, { cleared, forgotten }, conversation, began)
 refusal = refusal or mistyped(keys, places, first_of_vector)
-  or commit_forbidden(keys, changes, places, first_of_vector, ttl_ms, conversation, operation)
+  or commit_forbidden(keys, changes, places, first_of_vector, ttl_ms, cursor, operation)
 if refusal then
   return redis.error_reply(refusal)
 end

@@ -44,7 +44,7 @@ local function commands_of(change)
 end
 
 -- Answers a refusal where an ACL forbids the user a command, as `forbidden` does.
-local function commit_forbidden(keys, changes, spaces, vectors, ttl_ms, conversation, operation)
+local function commit_forbidden(keys, changes, spaces, vectors, ttl_ms, cursor, operation)
   local asked, refusal = {}, nil
   local function ask(name, key, commands)
     for _, command in ipairs(commands) do
@@ -59,7 +59,7 @@ local function commit_forbidden(keys, changes, spaces, vectors, ttl_ms, conversa
     ask(name, key, renewal)
   end
   ask("postings", keys.postings, { "HGET", "HSET", "HINCRBY" })
-  ask("cursors", keys.cursors, conversation ~= "" and { "HSET" } or {})
+  ask("cursors", keys.cursors, cursor ~= "" and cursor ~= "=" and { "HSET" } or {})
   ask("ops", keys.ops, operation ~= "" and { "XADD" } or {})
   for place, space in ipairs(spaces) do
     local engine = engine_of(space)

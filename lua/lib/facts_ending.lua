@@ -68,11 +68,11 @@ local function renew_documents(key, changes, spaces, ttl_ms, now, held)
   end
 end
 
--- Writes which spaces the vectors lie in, and where a cursor stands.
+-- Writes which spaces the vectors lie in, and where a cursor stands; = leaves it.
 local function write_places(keys, spaces, conversation, cursor)
   redis.call("HSET", keys.postings, "#v", table.concat(spaces, " "))
   redis.call("HINCRBY", keys.postings, "#r", 1)
-  if conversation ~= "" then
+  if conversation ~= "" and cursor ~= "=" then
     redis.call("HSET", keys.cursors, conversation, cursor)
   end
 end

@@ -61,7 +61,7 @@ local function in_the_way(keys, spaces, conversation, expected)
     return "spaces", lying
   end
   local stands = conversation ~= "" and redis.call("HGET", keys.cursors, conversation) or ""
-  if stands ~= expected then
+  if expected ~= "=" and stands ~= expected then
     return "cursor", stands
   end
   return nil

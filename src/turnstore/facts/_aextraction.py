@@ -306,7 +306,8 @@ class AsyncExtraction(BaseExtraction):
             TypeError: The id is not text.
             LookupError: There is no such operation in the log.
             ValueError: It was undone already.
-            ErasedError: The owner was erased meanwhile; nothing was written.
+            ErasedError: The owner, or the conversation, was erased meanwhile; nothing was
+                written.
             ServerError: Redis failed.
 
         Atomicity:

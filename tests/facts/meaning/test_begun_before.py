@@ -53,17 +53,22 @@ OPERATIONS: dict[str, tuple[Callable[[Kit], Awaitable[str]], Doing]] = {
 }
 
 
+@pytest.mark.parametrize("what", ["owner", "conversation"])
 @pytest.mark.parametrize("name", OPERATIONS)
-async def test_an_extraction_leaves_nothing(
-    kit: Kit, server: Server, prefix: str, engine: str, name: str
+async def test_an_extraction_leaves_nothing(  # noqa: PLR0913, PLR0917 - what it runs on
+    kit: Kit, server: Server, prefix: str, engine: str, name: str, what: str
 ) -> None:
     before, doing = OPERATIONS[name]
     with another(server, prefix) as other:
         others = facts_of(other, engine)
+        chat = other.conversation("c1", owner="ada")
 
         def erase() -> None:
             others.add("ada", "Ada reads.", conversation="c2")
-            assert other.erase("ada", verify=True).verified
+            receipt = (
+                other.erase("ada", verify=True) if what == "owner" else chat.erase(verify=True)
+            )
+            assert receipt.verified
 
         for at in range(1, MOST_CALLS):
             other.erase("ada")
@@ -75,10 +80,15 @@ async def test_an_extraction_leaves_nothing(
                 calls = await meanwhile(lambda: doing(extraction, id_), extraction, erase, at)  # noqa: B023 - awaited here
             except LookupError:
                 calls = at  # it was erased before it was looked for
-            kinds = {key.rpartition(b":")[2] for key in keys_of(server, kit.facts, "ada")}
             if calls < at:
                 break  # it was done before it could be erased
-            assert kinds <= {b"generation"}, f"erased after call {at} of {calls}"
+            if what == "owner":
+                kinds = {key.rpartition(b":")[2] for key in keys_of(server, kit.facts, "ada")}
+                assert kinds <= {b"generation"}, f"erased after call {at} of {calls}"
+            else:
+                assert await kit.texts(include_closed=True) == ["Ada reads."], at
+                assert await extraction.operations("ada") == [], at
+                assert await extraction.dead_letters("ada") == [], at
         assert 4 < at < MOST_CALLS, "it was erased after each of its calls"
 
 

@@ -17,7 +17,7 @@ from turnstore._calls import Call, Flow
 
 from .._finding.searching import read_records
 from .._owner import OwnerPlace
-from .._storing.commit import Began, Change, Close, CursorMove, Remove, Unseen
+from .._storing.commit import STAYS, Began, Change, Close, CursorMove, Remove, Unseen
 from .._storing.record import NOTHING, OPEN, Record, moment, stamp
 
 if TYPE_CHECKING:
@@ -217,7 +217,9 @@ def undo_named(base: Base, place: OwnerPlace, identifier: str) -> Flow[Undone]:
     def work() -> Flow[Undone]:
         began = yield from writer.begin()  # before the log is read
         log = yield from entries(place)
-        return (yield from _undo(base, place, log, entry_named(log, identifier), began))
+        entry = entry_named(log, identifier)
+        stays = CursorMove(entry.note.get("conversation", ""), STAYS, STAYS)
+        return (yield from _undo(base, place, log, entry, began, stays))
 
     return (yield from base.again(work, _PASSING))
 
@@ -258,7 +260,7 @@ def _undo(  # noqa: PLR0913, PLR0917 - what one undo is made of
     log: Sequence[Entry],
     entry: Entry,
     began: Began,
-    cursor: CursorMove | None = None,
+    cursor: CursorMove,
     fence: str = "",
 ) -> Flow[Undone]:
     records = yield from read_records(place, sorted({one[1] for one in entry.changes}))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..engines._engine import Engine
 
 __all__ = [
+    "STAYS",
     "Add",
     "Began",
     "Blocked",
@@ -46,6 +47,9 @@ __all__ = [
     "commit",
     "renew",
 ]
+
+STAYS = "="
+"""Of a cursor that does not move."""
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # of the idempotency key; a script reads it
 _KEY_LENGTH = 8
@@ -146,9 +150,11 @@ class CursorMove(NamedTuple):
     """Say up to where a conversation was read for facts, if it stands where it did.
 
     Attributes:
-        conversation: The digest of the conversation.
-        expected: Where the cursor stands; empty where there is none.
-        cursor: Where it is to stand: the number of a turn, and what else is needed.
+        conversation: The digest of the conversation; what began before it was cleared, or
+            forgotten, is refused.
+        expected: Where the cursor stands; empty where there is none, and STAYS for anywhere.
+        cursor: Where it is to stand: the number of a turn, and what else is needed. STAYS
+            leaves it.
     """
 
     conversation: str
