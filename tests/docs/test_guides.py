@@ -41,6 +41,20 @@ def test_the_fixtures_for_pytest_work(tmp_path: Path) -> None:
     assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.web
+def test_the_tests_of_a_web_application_work(tmp_path: Path) -> None:
+    code = "\n".join(_BLOCK.findall((GUIDES / "web" / "testing.md").read_text()))
+    (tmp_path / "test_app.py").write_text(code)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:valkey", "--rootdir", tmp_path, tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_no_message_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     client = redis.Redis(port=1, retry=Retry(NoBackoff(), 0))
     chat = Store(client, name="docs").conversation("ada")
