@@ -160,7 +160,7 @@ class Upkeep:
             From the first step to the last nobody writes for the owner.
 
         Cost:
-            Seven round trips, and one more for each 400 facts, each 400 documents of a search
+            Seven round trips, and one more for each 5,000 facts, each 50 documents of a search
             index, and each 100 conversations. Keys are unlinked, so that no large one holds up
             the server.
 
