@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ MOST_CALLS = 60  # no operation of these tests makes more
 
 
 @contextmanager
-def another(server: Server, prefix: str) -> Iterator[Store]:
+def another(server: Server, prefix: str) -> Generator[Store]:
     """Give the store of another process."""
     client = server.client(Setup("sync", 2, decode=False))
     yield Store(client, name="test", prefix=prefix)

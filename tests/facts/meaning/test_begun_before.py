@@ -70,6 +70,7 @@ async def test_an_extraction_leaves_nothing(  # noqa: PLR0913, PLR0917 - what it
             )
             assert receipt.verified
 
+        at = 0
         for at in range(1, MOST_CALLS):
             other.erase("ada")
             await kit.say("I sail.")

@@ -72,6 +72,7 @@ async def test_nothing_of_it_is_there_after_an_erasure(  # noqa: PLR0913, PLR091
             )
             assert receipt.verified
 
+        at = 0
         for at in range(1, MOST_CALLS):
             other.erase("ada")
             chat.append("Hello")
