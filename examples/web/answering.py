@@ -27,7 +27,7 @@ from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 
 from turnstore import AsyncConversation, Lease, LeaseError, SaveError, TurnstoreError
 from turnstore.context import Context
-from turnstore.errors import AlreadySavedError, ErasedError, LeaseLostError
+from turnstore.errors import AlreadySavedError, ErasedError, LeaseLostError, TurnIdReusedError
 from turnstore.turn import AsyncPendingTurn
 
 MODEL = os.environ.get("EXAMPLE_MODEL", "gpt-5")
@@ -73,10 +73,10 @@ async def answer(
                 async for piece in pieces:
                     yield "text", piece
     except AlreadySavedError as error:  # it was answered before: the model is not asked again
-        if error.saved.messages[0]["content"] != text:
-            yield "refused", "This key belongs to another message."
-            return
         yield "again", error.reply[-1]["content"]
+    except TurnIdReusedError:
+        yield "refused", "This key belongs to another message."
+        return
     except ErasedError as error:  # the chat or its user; what began before never comes back
         log.warning("%s", error)
         yield UNSAVED if error.reason == "lost" else ERASED  # lost: nobody has deleted it

@@ -22,7 +22,7 @@ from .errors import FormatError
 from .messages import Format, Message, format_named
 from .results import History
 
-__all__ = ["Plan", "compose", "without_known"]
+__all__ = ["Plan", "compose", "repeats", "without_known"]
 
 
 class Plan(NamedTuple):
@@ -142,6 +142,38 @@ def _split(
         first = (i for i, message in enumerate(rest) if new and message is new[0])
         rest = rest[next(first, len(rest)) :]
     return instructions, rest, new
+
+
+def repeats(asked: list[Message], rules: Format, saved: list[Message], theirs: Format) -> bool:
+    """Tell whether a request is the one that a turn was saved with, as far as that can be told.
+
+    The turn may lack the beginning of the request, which was stored already; and the request that
+    of the turn, where it brings the results of tools.
+
+    Args:
+        asked: The request, as it would be stored.
+        rules: Its format.
+        saved: The messages of the turn.
+        theirs: Their format; of another one, texts are compared.
+    """
+    asked = [message for message in asked if not rules.is_instruction(message)]
+    while asked and rules.is_reply(asked[-1]):  # the model was to go on with it
+        asked.pop()
+    if not asked:
+        return True
+    saved = [message for message in saved if not theirs.is_instruction(message)]
+    for end in range(1, len(saved) + 1):
+        both = min(end, len(asked))
+        if both < end and not rules.results(asked[0]):
+            continue
+        pairs = zip(saved[end - both : end], asked[-both:], strict=True)
+        if rules.name == theirs.name:
+            same = all(_same(*pair, rules) for pair in pairs)
+        else:
+            same = all(theirs.text(one) == rules.text(other) for one, other in pairs)
+        if same:
+            return True
+    return False
 
 
 @dataclass(slots=True)

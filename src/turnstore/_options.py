@@ -2,22 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
 from typing import Any, Literal
 
-from ._history import new_turn_id
 from ._leases import Lease
 from ._place import check_turn_id, check_window
 from .context import Context
 from .window import Window
 
-__all__ = ["TurnOptions"]
+__all__ = ["TurnIds", "TurnOptions"]
 
 # A turn id has 64 characters, and later calls of a client have up to `.9999` behind the first one.
 _FIRST_ID = 59
+
+
+class TurnIds:
+    """The ids of the turns of a job, so that one that runs again finds what it had stored.
+
+    The first is that of the job, further ones have `.2`, `.3`, … behind it. Each belongs to what
+    is asked with it: an attempt that stored nothing (it failed, its stream was left, its reply was
+    not fit to be stored) leaves its id to the next one that asks the same. Threads may share it:
+    each step is one that nothing comes between.
+
+    Args:
+        first: The first id.
+    """
+
+    def __init__(self, first: str) -> None:
+        self._first = first
+        self._numbers = count(1)
+        self._left: dict[bytes, list[str]] = {}
+
+    def take(self, asked: bytes) -> str:
+        """Give the id of a turn that begins.
+
+        Args:
+            asked: What it asks, or a digest of that.
+        """
+        try:
+            return self._left[asked].pop(0)
+        except (KeyError, IndexError):
+            number = next(self._numbers)
+            return self._first if number == 1 else f"{self._first}.{number}"
+
+    def leave(self, asked: bytes, turn_id: str) -> None:
+        """Leave an id to the next turn that asks the same."""
+        self._left.setdefault(asked, []).append(turn_id)
+
+    def take_back(self, asked: bytes, turn_id: str) -> bool:
+        """Take an id that was left; False where another turn has it by now."""
+        try:
+            self._left[asked].remove(turn_id)
+        except (KeyError, ValueError):
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +73,8 @@ class TurnOptions:
     """Under "serialize" alone, and then never None."""
     turn_id: str | None = None
     """The id of the first turn; later ones have `.2`, `.3`, … behind it. None: random ones."""
-    _numbers: Iterator[int] = field(default_factory=lambda: count(2), repr=False, compare=False)
-    _first: list[str] = field(default_factory=list[str], repr=False, compare=False)
+    ids: TurnIds | None = field(default=None, init=False, repr=False, compare=False)
+    """Gives them; None where they are random."""
 
     def __post_init__(self) -> None:
         for name, choices in (
@@ -47,21 +87,12 @@ class TurnOptions:
                 msg = f"{name} is one of {choices}, not {getattr(self, name)!r}"
                 raise ValueError(msg)
         if self.turn_id is not None:
-            self._first.append(_check_first_id(self.turn_id))
+            object.__setattr__(self, "ids", TurnIds(_check_first_id(self.turn_id)))
         if self.on_conflict == "serialize":
             object.__setattr__(self, "lease", self.lease or Lease())
         elif self.lease is not None:
             msg = f'a lease goes with on_conflict="serialize", not with {self.on_conflict!r}'
             raise ValueError(msg)
-
-    def next_turn_id(self) -> str:
-        """Give the id of the next turn that has none of its own."""
-        if self.turn_id is None:
-            return new_turn_id()
-        try:
-            return self._first.pop()
-        except IndexError:
-            return f"{self.turn_id}.{next(self._numbers)}"
 
     @classmethod
     def of(cls, window: Window | None, context: Context | None, **options: Any) -> TurnOptions:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+from hashlib import blake2b
 from typing import Any
 
 from . import _json
 from ._calls import Flow
 from ._carrying import carry, load
 from ._checks import check_turn_id, plain_meta
-from ._compose import Plan, compose, without_known
-from ._history import IDS_KEPT, Draft
+from ._compose import Plan, compose, repeats, without_known
+from ._history import IDS_KEPT, Draft, new_turn_id
 from ._leases import Hold
 from ._options import TurnOptions
 from ._place import Place
@@ -23,6 +24,7 @@ from .errors import (
     SaveError,
     ServerError,
     TurnConflictError,
+    TurnIdReusedError,
     TurnstoreError,
 )
 from .messages import Format, Input, Message, format_named, plain_messages
@@ -47,8 +49,6 @@ class Pending:
         format: str,  # noqa: A002 - the public name
         meta: dict[str, Any] | None,
     ) -> None:
-        self.turn_id = options.next_turn_id() if turn_id is None else check_turn_id(turn_id)
-        """The idempotency key: a save with the id of a saved turn writes nothing."""
         self.meta: dict[str, Any] = plain_meta({} if meta is None else meta)
         """What is stored of the turn beside its messages; may be added to until the save."""
         self.saved: Appended | None = None
@@ -75,6 +75,43 @@ class Pending:
         # A random id is nobody else's; what else may be saved already is looked for.
         self._may_be_saved = turn_id is not None or options.turn_id is not None
         self._was_saved = False  # before it began
+        self._asked = b""  # what its id belongs to, where that is one of a job
+        self._owns_id = False
+        self._handed_out = False
+        self.turn_id = self._first_id() if turn_id is None else check_turn_id(turn_id)
+        """The idempotency key: a save with the id of a saved turn writes nothing."""
+
+    def _first_id(self) -> str:
+        ids = self._options.ids
+        if ids is None:
+            return new_turn_id()
+        # A digest, since clients may change the messages that they are sent.
+        asked = [one for one in self._request if not self._rules.is_instruction(one)]
+        self._asked = blake2b(_json.dumps(asked)[1]).digest()
+        self._owns_id = True
+        return ids.take(self._asked)
+
+    def _leave_id(self) -> None:
+        """Leave its id to another attempt at the same, if it was not saved."""
+        if self._options.ids is not None and self._owns_id and self.saved is None:
+            self._owns_id = False
+            self._options.ids.leave(self._asked, self.turn_id)
+
+    def _hand_out(self) -> None:
+        """Note that somebody else reads the stream of its reply, and may leave it unread."""
+        self._handed_out = True
+        self._leave_id()
+
+    def _final_id(self) -> str:
+        """Give the id to be saved with: another one where a later attempt took it meanwhile."""
+        ids = self._options.ids
+        if ids is not None and not self._owns_id:
+            self._owns_id = ids.take_back(self._asked, self.turn_id)
+            if self._handed_out and not self._owns_id:
+                self._owns_id = True
+                return ids.take(self._asked)
+        self._handed_out = False  # a save that is repeated has the id that it had
+        return self.turn_id
 
     @property
     def history(self) -> History:
@@ -203,8 +240,8 @@ class Pending:
                 if self._place.redacts:
                     yield from self._redact_request(history)
             plan = self._composed(history)
-        except AlreadySavedError:  # the memory works, whatever is to be done where it does not
-            raise
+        except (AlreadySavedError, TurnIdReusedError):  # the memory works, whatever is to be done
+            raise  # where it does not
         except TurnstoreError as error:
             if options.on_load_error == "raise":
                 raise
@@ -231,12 +268,19 @@ class Pending:
         self._was_saved = saved is not None
         if saved is None or not raises:
             return
-        reply = list(filter(format_named(saved.format).is_reply, saved.messages))
         msg = (
             f"a turn with the id {saved.id} was saved in {self._place.keys} before, at revision "
-            f"{saved.revision}; the model was not asked, and nothing was written. What was "
-            "answered then is this error's `reply`"
+            f"{saved.revision}; the model was not asked, and nothing was written. "
         )
+        asked, theirs = self._request, format_named(saved.format)
+        if self._place.redacts:
+            asked = yield from self._place.redacted(asked, self._rules)
+        if not repeats(asked, self._rules, saved.messages, theirs):
+            msg += "What was asked then, in this error's `saved`, is not what is asked now"
+            raise TurnIdReusedError(msg, saved=saved)
+        self._owns_id = False  # for good: it has its turn
+        msg += "What was answered then is this error's `reply`"
+        reply = list(filter(theirs.is_reply, saved.messages))
         raise AlreadySavedError(msg, saved=saved, reply=reply)
 
     def _itself(self, history: History) -> Turn | None:
@@ -298,6 +342,7 @@ class Pending:
         if not self._replies:
             msg = "there is no reply yet, and a turn without one is not saved"
             raise RuntimeError(msg)
+        self.turn_id = self._final_id()
         hold = self._hold
         if hold is not None and hold.number is None:
             log.warning("the turn was not saved: without memory, it had no lease either")

@@ -5,6 +5,7 @@
     TurnstoreError
     ├── ConflictError           the conversation is not at the expected revision
     ├── AlreadySavedError       this turn id was saved before, and the model was not asked
+    ├── TurnIdReusedError       this turn id was saved before, with another request
     ├── LimitError              a turn is larger than the store allows (also a ValueError)
     ├── CorruptTurnError        a stored element cannot be read
     ├── FormatError             stored by a later version, or in another message format
@@ -61,6 +62,7 @@ __all__ = [
     "ScriptError",
     "ServerError",
     "TurnConflictError",
+    "TurnIdReusedError",
     "TurnstoreError",
     "UnavailableError",
     "UnsupportedError",
@@ -103,6 +105,21 @@ class AlreadySavedError(TurnstoreError):
         super().__init__(message)
         self.saved: Turn = saved
         self.reply: list[dict[str, Any]] = list(reply)
+
+
+class TurnIdReusedError(TurnstoreError):
+    """A turn with this id was saved before, and what was asked then is something else.
+
+    Raised with `on_duplicate="raise"`: the answer that is stored is none to this request. The
+    model was not asked, and nothing was written.
+
+    Attributes:
+        saved: What was saved with this id, as of `AlreadySavedError`.
+    """
+
+    def __init__(self, message: str, *, saved: Any = None) -> None:
+        super().__init__(message)
+        self.saved: Turn = saved
 
 
 class LimitError(TurnstoreError, ValueError):

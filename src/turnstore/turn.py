@@ -45,16 +45,16 @@ class PendingTurn(Pending):
 
     def __enter__(self) -> Self:
         hold, holding = self._hold, self._holding
-        if hold is None or holding is None:
-            self._run(self._load())
-            return self
         try:
-            self._run(self._take(hold))
-            if hold.number is not None:
-                holding.keep(self)
+            if hold is not None and holding is not None:
+                self._run(self._take(hold))
+                if hold.number is not None:
+                    holding.keep(self)
             self._run(self._load())
         except BaseException:
-            holding.release()
+            self._leave_id()
+            if holding is not None:
+                holding.release()
             raise
         return self
 
@@ -68,6 +68,7 @@ class PendingTurn(Pending):
             if error is None and self._replies:
                 self.save()
         finally:
+            self._leave_id()
             if self._holding is not None:
                 # A generator may be closed by a finaliser, which must send nothing.
                 if kind is GeneratorExit:
@@ -82,6 +83,7 @@ class PendingTurn(Pending):
         `on_conflict="serialize"` the lease is no longer renewed where the reader takes no
         chunk for as long as its `ttl`; waiting for the model does not count.
         """
+        self._hand_out()
         return chunks if self._holding is None else self._holding.follow(chunks)
 
     def save(self) -> Appended | None:
@@ -127,16 +129,16 @@ class AsyncPendingTurn(Pending):
 
     async def __aenter__(self) -> Self:
         hold, holding = self._hold, self._holding
-        if hold is None or holding is None:
-            await self._run(self._load())
-            return self
         try:
-            await self._run(self._take(hold))
-            if hold.number is not None:
-                holding.keep(self)
+            if hold is not None and holding is not None:
+                await self._run(self._take(hold))
+                if hold.number is not None:
+                    holding.keep(self)
             await self._run(self._load())
         except BaseException:
-            await holding.release()
+            self._leave_id()
+            if holding is not None:
+                await holding.release()
             raise
         return self
 
@@ -150,6 +152,7 @@ class AsyncPendingTurn(Pending):
             if error is None and self._replies:
                 await self.save()
         finally:
+            self._leave_id()
             if self._holding is not None:
                 # A coroutine may be closed by a finaliser, and can await nothing then.
                 if kind is GeneratorExit:
@@ -164,6 +167,7 @@ class AsyncPendingTurn(Pending):
         `on_conflict="serialize"` the lease is no longer renewed where the reader takes no
         chunk for as long as its `ttl`; waiting for the model does not count.
         """
+        self._hand_out()
         return chunks if self._holding is None else self._holding.follow(chunks)
 
     async def save(self) -> Appended | None:

@@ -11,7 +11,13 @@ import pytest
 
 from tests.servers.proxy import Cut
 from tests.store.talk import assistant, fill, texts, user
-from turnstore import AlreadySavedError, SaveError, UnavailableError, Window
+from turnstore import (
+    AlreadySavedError,
+    SaveError,
+    TurnIdReusedError,
+    UnavailableError,
+    Window,
+)
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.one_setup
 
 
-async def ask(chat: AsyncConversation, text: str, answer: Any, **options: Any) -> None:
+async def ask(chat: AsyncConversation, text: Any, answer: Any, **options: Any) -> None:
     """Take a turn with the id `job`."""
     async with chat.turn(text, turn_id="job", **options) as turn:
         turn.reply(answer)
@@ -141,6 +147,61 @@ async def test_the_stored_format_says_what_the_model_said(store: AsyncStore) -> 
     ]
     await chat.append(messages, format="google.contents", turn_id="job")
     assert (await refused(chat)).reply == messages[1:]
+
+
+@pytest.mark.parametrize("on_load_error", ["raise", "continue"])
+async def test_another_question_is_not_answered_with_what_is_stored(
+    store: AsyncStore, on_load_error: Any
+) -> None:
+    chat = store.conversation("c")
+    await ask(chat, "q", "a")
+    before = await chat.turns()
+    with pytest.raises(TurnIdReusedError, match="is not what is asked now") as caught:
+        async with chat.turn(
+            "another", turn_id="job", on_duplicate="raise", on_load_error=on_load_error
+        ):
+            pytest.fail("the model would have been asked")
+    assert caught.value.saved == before[0]
+    assert not isinstance(caught.value, AlreadySavedError)
+    assert await chat.turns() == before
+    # Nor is one that answers a tool, or says the same and more.
+    result = {"role": "tool", "tool_call_id": "1", "content": "q"}
+    for given in ([result], [user("q"), user("more")], [user("before"), user("another")]):
+        with pytest.raises((TurnIdReusedError, ValueError)):
+            async with chat.turn(given, turn_id="job", on_duplicate="raise"):
+                pytest.fail("the model would have been asked")
+
+
+async def test_the_question_may_come_with_what_came_before_it(store: AsyncStore) -> None:
+    chat = store.conversation("c")
+    await ask(chat, [user("one"), user("two")], "a")
+    for given in (
+        [user("one"), user("two")],
+        [{"role": "system", "content": "Now."}, user("zero"), user("one"), user("two")],
+        [user("one"), {"role": "user", "content": [{"type": "text", "text": "two"}]}],
+    ):
+        with pytest.raises(AlreadySavedError):
+            async with chat.turn(given, turn_id="job", on_duplicate="raise"):
+                pytest.fail("the model would have been asked")
+    with pytest.raises(TurnIdReusedError):
+        async with chat.turn("two", turn_id="job", on_duplicate="raise"):
+            pytest.fail("the model would have been asked")
+
+
+async def test_a_question_is_known_as_it_was_redacted(new_store: NewStore) -> None:
+    def redact(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [one | {"content": one["content"].replace("secret", "***")} for one in messages]
+
+    chat = new_store(redact=redact).conversation("c")
+    options: dict[str, Any] = {"turn_id": "job", "on_duplicate": "raise"}
+    async with chat.turn("my secret", **options) as turn:
+        turn.reply("a")
+    with pytest.raises(AlreadySavedError):
+        async with chat.turn("my secret", **options):
+            pytest.fail("the model would have been asked")
+    with pytest.raises(TurnIdReusedError):
+        async with chat.turn("another secret", **options):
+            pytest.fail("the model would have been asked")
 
 
 async def test_redis_that_is_down_is_no_proof(new_store: NewStore, proxy: Proxy) -> None:

@@ -351,6 +351,7 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
             ServerError, CorruptTurnError, FormatError: On entering, from the read.
             LeaseTimeoutError, LeaseQueueFullError: On entering, under "serialize".
             AlreadySavedError: On entering, with `on_duplicate="raise"`.
+            TurnIdReusedError: The same, where the saved turn was asked something else.
             SaveError: On leaving; it carries the reply, and `error.turn.save()` tries
                 again.
             ErasedError: On entering, while everything of the owner is erased; on leaving,
@@ -405,7 +406,7 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
             context: As for `turn`.
             turn_id: The idempotency key of the first call, for a job that may be repeated: as
                 for `append`, but at most 59 characters, since further calls have `.2`, `.3`, …
-                behind it.
+                behind it. A call that stores nothing leaves its id to the next that asks the same.
             on_conflict: As for `turn`. A lease is given back after tool calls, and taken
                 again by the call with their results.
             lease: As for `turn`.

@@ -38,10 +38,11 @@ class Runner:
         self._work = work
         self._most = most
         self._is_closed = False
-        self._begin()
+        self.begin_anew()
         _runners.add(self)
 
-    def _begin(self) -> None:
+    def begin_anew(self) -> None:
+        """Forget what waits, and the thread."""
         self._pending = Pending(self._most)
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -120,7 +121,7 @@ _runners: weakref.WeakSet[Runner] = weakref.WeakSet()
 
 def _begin_anew() -> None:
     for runner in tuple(_runners):
-        runner._begin()  # noqa: SLF001 - of this module
+        runner.begin_anew()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
