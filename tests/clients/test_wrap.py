@@ -93,7 +93,7 @@ async def test_other_endpoints_are_the_sdks_own(
     response = await client.responses.create(model="m", input="Hello")
     proxy.clear()
     embedded = await client.embeddings.create(model="m", input="a")
-    assert embedded.data[0].embedding == [0.0, 1.0]
+    assert len(embedded.data[0].embedding) == 1536
     assert (await client.responses.retrieve(response.id)).id == response.id
     listed: Any = await client.get("/models", cast_to=object)
     assert listed["data"]
