@@ -20,7 +20,7 @@ from openai.types.responses.response_function_tool_call_output_item import (
 )
 from openai.types.responses.response_output_item import ImageGenerationCall
 
-from tests.context.test_tokens import text
+from tests.context.test_costs import text
 from turnstore import Window
 from turnstore.context.tokens import token_counter
 from turnstore.formats import FORMATS
