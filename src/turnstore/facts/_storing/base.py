@@ -241,7 +241,7 @@ class Base:
     def begin(self, place: OwnerPlace, norms: Sequence[str], operation: str) -> Flow[Began]:
         """Begin to write for an owner; see `_commit.begin`."""
         began = yield from begin(place, norms, operation)
-        backend = yield from self.prepare()
+        backend = yield from self.prepare()  # after it, as an index may take its time
         if not began.spaces:
             # With the first facts of an owner: the server may have lost everything meanwhile.
             register = yield from self.register()
