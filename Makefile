@@ -3,7 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST_FLAGS ?= -q -n auto
+# Tests wait for servers half of the time.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
+PYTEST_FLAGS ?= -q -n $(WORKERS)
 
 # where `make web` listens
 PORT ?= 8000
@@ -31,7 +33,7 @@ demo: $(VENV)/demo.stamp  ## see an LLM client remember, with an embedded server
 web: $(VENV)/web.stamp  ## a chat in the browser, with several workers: examples/web
 	$(BIN)/python -m examples.web --port $(PORT)
 
-test: debian-servers $(VENV)/test.stamp  ## the tests on every server there is, in under five minutes
+test: debian-servers $(VENV)/test.stamp  ## the tests on every server there is
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
 test-integrations: debian-servers $(VENV)/integrations.stamp  ## each adapter with its real SDK

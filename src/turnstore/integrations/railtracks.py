@@ -36,6 +36,7 @@ from railtracks.middleware import Middleware
 from turnstore._compose import compose
 from turnstore._io import unbroken
 from turnstore.aio import AsyncConversation
+from turnstore.clients._calling import sendable
 from turnstore.conversation import Conversation
 from turnstore.errors import ConflictError, SaveError, ServerError
 from turnstore.messages import FORMATS, plain_messages
@@ -269,7 +270,7 @@ def _first_answer(history: list[Said], sent: MessageHistory) -> int:
 
 
 def _loaded(messages: Iterable[Json]) -> MessageHistory:
-    return MessageHistory(map(_message, messages))
+    return MessageHistory(map(_message, sendable(list(messages))))
 
 
 def _message(stored: Json) -> Said:
