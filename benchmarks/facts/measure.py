@@ -30,7 +30,7 @@ SMALL = 300
 QUESTIONS = 200
 ERASED = 3
 EMBEDDING_MS = 10  # what an embedder takes, where it is not left out
-FILL_SECONDS = 900  # so long a server is filled; then the figure says how many owners it has
+FILL_SECONDS = 150  # so long a server is filled; then the figure says how many owners it has
 ALONE, LARGE, FIRST = "ada", "large", "user 0"
 Figure = dict[str, Any]
 
