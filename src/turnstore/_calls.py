@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ._scripts import Script
 
-__all__ = ["Ask", "Call", "Flow", "Pause", "Scan", "Step", "Together"]
+__all__ = ["Ask", "Call", "Flow", "Pause", "Scan", "Step", "Together", "pairs_of"]
 
 R = TypeVar("R")
 
@@ -107,3 +107,10 @@ class Pause(NamedTuple):
     """
 
     seconds: float
+
+
+def pairs_of(reply: Any) -> dict[Any, Any]:
+    """Read a reply of names and values: a map of RESP3, or of RESP2 both in turn."""
+    if isinstance(reply, dict):
+        return reply
+    return dict(zip(reply[::2], reply[1::2], strict=True))

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore import _json
-from turnstore._calls import Call, Flow
+from turnstore._calls import Call, Flow, pairs_of
 
 from .._owner import OwnerPlace, script_call
 from .._storing.record import moment
@@ -154,10 +154,7 @@ def letter_named(place: OwnerPlace, identifier: str) -> Flow[tuple[DeadLetter, C
 def _read(reply: Any) -> list[tuple[DeadLetter, Cursor]]:
     found: list[tuple[DeadLetter, Cursor]] = []
     for raw_id, fields in reply:
-        pairs = (
-            fields.items() if isinstance(fields, dict) else zip(*[iter(fields)] * 2, strict=True)
-        )
-        letter = dict(pairs)[b"letter"]
+        letter = pairs_of(fields)[b"letter"]
         _, conversation, first, last, attempts, reason, answer, cursor = _json.loads(letter)
         identifier = raw_id.decode()
         failed = moment(int(identifier.partition("-")[0]))

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore import _json
-from turnstore._calls import Call, Flow
+from turnstore._calls import Call, Flow, pairs_of
 
 from .._finding.searching import read_records
 from .._owner import OwnerPlace
@@ -291,14 +291,13 @@ def _time(ms: str) -> datetime | None:
 def _read(reply: Any) -> list[Entry]:
     found: list[Entry] = []
     for raw_id, raw in reply:
-        pairs = raw.items() if isinstance(raw, dict) else zip(*[iter(raw)] * 2, strict=True)
-        fields = {name.decode(): value for name, value in pairs}
-        lines = fields["undo"].decode().split("\n")
+        fields = pairs_of(raw)
+        lines = fields[b"undo"].decode().split("\n")
         found.append(
             Entry(
                 raw_id.decode(),
-                fields["operation"].decode(),
-                _json.loads(fields["note"]) if fields["note"] else {},
+                fields[b"operation"].decode(),
+                _json.loads(fields[b"note"]) if fields[b"note"] else {},
                 tuple(tuple(line.split()) for line in lines if line),
             )
         )

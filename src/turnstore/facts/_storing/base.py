@@ -16,7 +16,7 @@ from math import inf
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
-from turnstore._calls import Call, Flow
+from turnstore._calls import Call, Flow, pairs_of
 from turnstore._redaction import Redact, redacted_text
 from turnstore.errors import EngineMismatchError, UnsupportedError
 
@@ -383,5 +383,4 @@ class Writer:
 
 
 def _texts(reply: Any) -> dict[str, str]:
-    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
-    return {name.decode(): value.decode() for name, value in pairs}
+    return {name.decode(): value.decode() for name, value in pairs_of(reply).items()}

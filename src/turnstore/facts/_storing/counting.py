@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from turnstore._calls import Call, Flow
+from turnstore._calls import Call, Flow, pairs_of
 from turnstore.errors import CorruptTurnError
 
 from .._owner import OwnerPlace, script_call
@@ -110,6 +110,4 @@ def records_of(place: OwnerPlace, digest: str, operation: str) -> Flow[list[Reco
 
 def _read_scan(reply: Any) -> tuple[bytes, dict[bytes, bytes]]:
     cursor, rows = reply
-    if not isinstance(rows, dict):
-        rows = dict(zip(rows[::2], rows[1::2], strict=True))
-    return b"%d" % int(cursor), rows
+    return b"%d" % int(cursor), pairs_of(rows)

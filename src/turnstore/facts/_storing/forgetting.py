@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnstore._calls import Call, Flow
+from turnstore._calls import Call, Flow, pairs_of
 from turnstore._checks import check_turn_id
 from turnstore.results import Turn
 
@@ -210,10 +210,4 @@ def drop(key: bytes, is_meant: Callable[[Entry], bool], operation: str) -> Flow[
 
 
 def _entries(reply: Any) -> list[Entry]:
-    return [Entry(id_, _fields(fields)) for id_, fields in reply]
-
-
-def _fields(fields: Any) -> dict[bytes, bytes]:
-    if isinstance(fields, dict):
-        return fields
-    return dict(zip(fields[::2], fields[1::2], strict=True))
+    return [Entry(id_, pairs_of(fields)) for id_, fields in reply]

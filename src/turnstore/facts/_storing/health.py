@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from turnstore._calls import Call, Flow
+from turnstore._calls import Call, Flow, pairs_of
 from turnstore._keys import key_names
 
 from .._model import Health
@@ -60,7 +60,7 @@ def _of_owner(base: Base, place: OwnerPlace) -> Flow[dict[str, int]]:
         vectors = yield from vectors_of(place, spaces[0])
     dead: int = yield _number("xlen", keys.dead)
     cursors: dict[bytes, bytes] = yield Call(
-        "health", (keys.cursors,), "hgetall", (), writes=False, read=_pairs
+        "health", (keys.cursors,), "hgetall", (), writes=False, read=pairs_of
     )
     lag = 0
     for digest, cursor in cursors.items():
@@ -97,9 +97,3 @@ def _number(command: str, key: bytes) -> Call:
 
 def _words(reply: bytes | None) -> list[str]:
     return reply.decode().split() if reply else []
-
-
-def _pairs(reply: Any) -> dict[bytes, bytes]:
-    if isinstance(reply, dict):
-        return reply
-    return dict(zip(reply[::2], reply[1::2], strict=True))

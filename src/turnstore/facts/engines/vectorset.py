@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from turnstore._calls import Call
+from turnstore._calls import Call, pairs_of
 from turnstore.errors import DeniedError, UnsupportedError, WrongTypeError
 from turnstore.facts._space import Space
 
@@ -137,9 +137,8 @@ class VectorSet:
 
 
 def _scored(reply: Any) -> list[tuple[str, float, bytes]]:
-    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
     # It answers half of one more than the cosine.
-    return [(id_.decode(), 2 * float(score) - 1, b"") for id_, score in pairs]
+    return [(id_.decode(), 2 * float(score) - 1, b"") for id_, score in pairs_of(reply).items()]
 
 
 def _condition(wanted: Filter) -> str:
