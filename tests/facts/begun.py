@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tests.facts.meaning.kit import DIMENSIONS, embed
+from tests.facts.store.raw import keys_of
 from tests.servers.facade import inner
 from tests.servers.setups import Setup
 from turnstore import ErasedError, Store
@@ -15,6 +16,7 @@ from turnstore.facts import Facts
 
 if TYPE_CHECKING:
     from tests.servers.running import Server
+    from turnstore.facts import AsyncFacts
 
 MOST_CALLS = 60  # no operation of these tests makes more
 
@@ -37,6 +39,18 @@ def facts_of(store: Store, engine: str) -> Facts:
         engine=engine,
         ttl=timedelta(hours=1),
     )
+
+
+def erase(store: Store, what: str) -> bool:
+    """Erase Ada, the owner, or her conversation `c1`; whether all was looked at, and it is gone."""
+    if what == "owner":
+        return store.erase("ada", verify=True).verified
+    return store.conversation("c1", owner="ada").erase(verify=True).verified
+
+
+def kinds_of(server: Server, facts: AsyncFacts) -> set[bytes]:
+    """Say of which kinds the keys are that Ada has."""
+    return {key.rpartition(b":")[2] for key in keys_of(server, facts, "ada")}
 
 
 async def meanwhile(

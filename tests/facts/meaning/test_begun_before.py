@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.facts.begun import MOST_CALLS, another, facts_of, meanwhile
+from tests.facts.begun import MOST_CALLS, another, erase, facts_of, kinds_of, meanwhile
 from tests.facts.meaning.kit import Kit, Model, new, news
-from tests.facts.store.raw import keys_of
 from turnstore import ErasedError
 from turnstore.facts import Block, ExtractionError, WorkingMemory
 
@@ -61,14 +60,10 @@ async def test_an_extraction_leaves_nothing(  # noqa: PLR0913, PLR0917 - what it
     before, doing = OPERATIONS[name]
     with another(server, prefix) as other:
         others = facts_of(other, engine)
-        chat = other.conversation("c1", owner="ada")
 
-        def erase() -> None:
+        def act() -> None:
             others.add("ada", "Ada reads.", conversation="c2")
-            receipt = (
-                other.erase("ada", verify=True) if what == "owner" else chat.erase(verify=True)
-            )
-            assert receipt.verified
+            assert erase(other, what)
 
         at = 0
         for at in range(1, MOST_CALLS):
@@ -78,13 +73,13 @@ async def test_an_extraction_leaves_nothing(  # noqa: PLR0913, PLR0917 - what it
             kit.model.answers = [[new("Ada sails.")]]
             extraction = kit.extraction()
             try:
-                calls = await meanwhile(lambda: doing(extraction, id_), extraction, erase, at)  # noqa: B023 - awaited here
+                calls = await meanwhile(lambda: doing(extraction, id_), extraction, act, at)  # noqa: B023 - awaited here
             except LookupError:
                 calls = at  # it was erased before it was looked for
             if calls < at:
                 break  # it was done before it could be erased
             if what == "owner":
-                kinds = {key.rpartition(b":")[2] for key in keys_of(server, kit.facts, "ada")}
+                kinds = kinds_of(server, kit.facts)
                 assert kinds <= {b"generation"}, f"erased after call {at} of {calls}"
             else:
                 assert await kit.texts(include_closed=True) == ["Ada reads."], at
@@ -104,7 +99,7 @@ async def test_a_change_of_the_working_memory_is_of_the_number_of_its_first_try(
 ) -> None:
     def redact(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if is_redacted and "secret" in str(messages) and not erased:
-            erase()
+            act()
         return messages
 
     kit = new_kit(new_store(redact=redact))
@@ -113,9 +108,9 @@ async def test_a_change_of_the_working_memory_is_of_the_number_of_its_first_try(
     with another(server, prefix) as other:
         others = WorkingMemory(facts_of(other, "plain"), [HUMAN])
 
-        def erase() -> None:
+        def act() -> None:
             erased.append(True)
-            assert other.erase("ada", verify=True).verified
+            assert erase(other, "owner")
             others.append("ada", "human", "Ada reads.")
 
         memory = kit.memory(HUMAN)
@@ -124,6 +119,6 @@ async def test_a_change_of_the_working_memory_is_of_the_number_of_its_first_try(
             with pytest.raises(ErasedError):
                 await memory.append("ada", "human", "a secret")
         else:
-            await meanwhile(lambda: memory.append("ada", "human", "a secret"), memory, erase, 1)
+            await meanwhile(lambda: memory.append("ada", "human", "a secret"), memory, act, 1)
         assert erased
         assert await memory.read("ada") == {"human": "Ada reads."}

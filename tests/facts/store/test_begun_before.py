@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.facts.begun import MOST_CALLS, another, facts_of, meanwhile
+from tests.facts.begun import MOST_CALLS, another, erase, facts_of, kinds_of, meanwhile
 from tests.facts.meaning.kit import facts_in
-from tests.facts.store.raw import keys_of, look
+from tests.facts.store.raw import look
 from turnstore import ErasedError
 from turnstore.facts import NewFact
 
@@ -65,12 +65,9 @@ async def test_nothing_of_it_is_there_after_an_erasure(  # noqa: PLR0913, PLR091
         others = facts_of(other, engine)
         chat = other.conversation("c1", owner="ada")
 
-        def erase() -> None:
+        def act() -> None:
             others.add("ada", "Ada reads.", conversation="c2")
-            receipt = (
-                other.erase("ada", verify=True) if what == "owner" else chat.erase(verify=True)
-            )
-            assert receipt.verified
+            assert erase(other, what)
 
         at = 0
         for at in range(1, MOST_CALLS):
@@ -80,7 +77,7 @@ async def test_nothing_of_it_is_there_after_an_erasure(  # noqa: PLR0913, PLR091
             if name in KNOWN:
                 id_ = (await facts.add("ada", "Ada rows.", conversation="c1")).id
             doing = {**NEW, **KNOWN}[name]
-            calls = await meanwhile(lambda: doing(facts, id_), facts, erase, at)  # noqa: B023 - awaited here
+            calls = await meanwhile(lambda: doing(facts, id_), facts, act, at)  # noqa: B023 - awaited here
             if calls < at:
                 break  # it was done before it could be erased
             left = look(server, facts, "ada")
@@ -88,7 +85,7 @@ async def test_nothing_of_it_is_there_after_an_erasure(  # noqa: PLR0913, PLR091
                 ["Ada reads."] if what == "conversation" else []
             ), f"erased after call {at} of {calls}"
             if what == "owner":
-                kinds = {key.rpartition(b":")[2] for key in keys_of(server, facts, "ada")}
+                kinds = kinds_of(server, facts)
                 assert kinds <= {b"generation"}, f"erased after call {at} of {calls}"
         assert 2 < at < MOST_CALLS, "it was erased after each of its calls"
 
@@ -101,20 +98,17 @@ async def test_nothing_that_is_being_redacted_or_produced_comes_back(
         chat = other.conversation("c1", owner="ada")
         erased: list[bool] = []
 
-        def erase() -> None:
+        def act() -> None:
             chat.append("Hello")
-            receipt = (
-                other.erase("ada", verify=True) if what == "owner" else chat.erase(verify=True)
-            )
-            erased.append(receipt.verified)
+            erased.append(erase(other, what))
 
         def redact(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
             if "secret" in str(messages):
-                erase()
+                act()
             return messages
 
         def produced() -> Any:
-            erase()
+            act()
             yield NewFact(text="Ada sails.", conversation="c1")
 
         facts = new_facts(new_store(redact=redact))
