@@ -70,7 +70,7 @@ async def test_nothing_of_it_is_there_after_an_erasure(  # noqa: PLR0913, PLR091
             assert erase(other, what)
 
         at = 0
-        for at in range(1, MOST_CALLS):
+        for at in range(1, MOST_CALLS + 1):
             other.erase("ada")
             chat.append("Hello")
             id_ = ""
