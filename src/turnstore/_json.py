@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import orjson
 
-__all__ = ["FAST", "WIDE", "NotJsonError", "dumps", "loads", "plain", "plain_dict"]
+__all__ = ["FAST", "WIDE", "NotJsonError", "dumps", "in_utf8", "loads", "plain", "plain_dict"]
 
 FAST: Final = ""
 """The codec of JSON that both libraries read alike."""
@@ -99,6 +99,11 @@ def dumps(value: Any) -> tuple[str, bytes]:
         # `backslashreplace` writes a surrogate as \udXXX, which is its JSON escape.
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return WIDE, text.encode("utf-8", "backslashreplace")
+
+
+def in_utf8(text: str) -> str:
+    """Give a text as UTF-8 can say it: with replacements for lone surrogates, which JSON can."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def loads(data: bytes) -> Any:

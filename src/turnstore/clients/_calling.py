@@ -170,7 +170,7 @@ def mended(value: Any) -> Any:
     the conversation.
     """
     if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return _json.in_utf8(value)
     if is_list(value):
         return [mended(item) for item in value]
     if is_dict(value):

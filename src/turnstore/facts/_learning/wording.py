@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
 
+from turnstore import _json
 from turnstore.messages import Format, Message
 
 from .._model import Fact
@@ -42,7 +43,7 @@ def said_in(messages: list[Message], rules: Format) -> Iterator[tuple[str, str]]
     for message in messages:
         if rules.is_instruction(message) or rules.results(message) or message.get("role") == "tool":
             continue
-        text = _whole(rules.text(message)).strip()
+        text = _json.in_utf8(rules.text(message)).strip()
         if text:
             yield ("assistant" if rules.is_reply(message) else "user"), text
 
@@ -50,10 +51,6 @@ def said_in(messages: list[Message], rules: Format) -> Iterator[tuple[str, str]]
 def shortened(text: str, most: int) -> str:
     """Leave out the middle of a text that is longer."""
     return text if len(text) <= most else f"{text[: most // 2]} […] {text[-(most // 2) :]}"
-
-
-def _whole(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _is_midnight(moment: datetime) -> bool:
