@@ -9,7 +9,7 @@ from litellm import ModelResponse
 
 from turnstore import _json
 from turnstore.clients import _anthropic_messages, _calling, _google_contents
-from turnstore.clients._calling import Answer, mended, unstorable
+from turnstore.clients._calling import Answer, sendable, unstorable
 from turnstore.clients._deltas import Json, as_dict, dicts
 from turnstore.clients._litellm_folding import ChunkFolding, EventFolding
 
@@ -72,8 +72,7 @@ class Call(_calling.Call):
     def sending(self, messages: list[Json]) -> Json:
         """Give the arguments for LiteLLM, with these messages in place of the caller's."""
         field = self._endpoint.field
-        codec, _ = _json.dumps(messages)
-        sent = {**self._arguments, field: messages if codec == _json.FAST else mended(messages)}
+        sent = {**self._arguments, field: sendable(messages)}
         if field in self._extra:
             sent["extra_body"] = {n: value for n, value in self._extra.items() if n != field}
         return sent
