@@ -11,9 +11,9 @@ from turnstore import CorruptTurnError
 from turnstore.facts import NewFact
 
 if TYPE_CHECKING:
-    from tests.conftest import NewStore
     from tests.facts.store.conftest import NewFacts
     from tests.servers.running import Server
+    from turnstore import AsyncStore
     from turnstore.facts import AsyncFacts
 
 pytestmark = pytest.mark.one_setup
@@ -27,14 +27,19 @@ async def fill(facts: AsyncFacts) -> None:
         )
 
 
+@pytest.fixture
+async def facts(store: AsyncStore, new_facts: NewFacts) -> AsyncFacts:
+    """Give facts of two conversations, in the store of the test."""
+    facts = new_facts(store)
+    await fill(facts)
+    return facts
+
+
 @pytest.mark.parametrize("part", ["facts", "order", "postings"])
 @pytest.mark.parametrize("verify", [False, True])
 async def test_what_is_lost_in_part_is_never_called_erased(
-    new_store: NewStore, new_facts: NewFacts, server: Server, part: str, *, verify: bool
+    store: AsyncStore, facts: AsyncFacts, server: Server, part: str, *, verify: bool
 ) -> None:
-    store = new_store()
-    facts = new_facts(store)
-    await fill(facts)
     server.raw.delete(getattr(place_of(facts, "ada").keys, part))
     chat = store.conversation("gone", owner="ada")
     await chat.append("Hello.")
@@ -49,24 +54,18 @@ async def test_what_is_lost_in_part_is_never_called_erased(
 
 
 async def test_where_vectors_alone_are_left_it_says_so(
-    new_store: NewStore, new_facts: NewFacts, server: Server, engine: str
+    store: AsyncStore, facts: AsyncFacts, server: Server, engine: str
 ) -> None:
     if engine == "search":
         pytest.skip("its documents are found by their conversation")
-    store = new_store()
-    facts = new_facts(store)
-    await fill(facts)
     server.raw.delete(*place_of(facts, "ada").keys[2:])
     with pytest.raises(CorruptTurnError, match="and 40 vectors"):
         await store.conversation("gone", owner="ada").erase(verify=True)
 
 
 async def test_order_that_is_lost_hides_no_fact(
-    new_store: NewStore, new_facts: NewFacts, server: Server
+    store: AsyncStore, facts: AsyncFacts, server: Server
 ) -> None:
-    store = new_store()
-    facts = new_facts(store)
-    await fill(facts)
     place = place_of(facts, "ada")
     server.raw.delete(place.keys.order)
     with pytest.raises(CorruptTurnError):
@@ -77,11 +76,8 @@ async def test_order_that_is_lost_hides_no_fact(
 
 @pytest.mark.parametrize("damage", [b"damaged", b"2 of a later version", b""])
 async def test_a_damaged_fact_of_another_conversation_is_in_nobodys_way(
-    new_store: NewStore, new_facts: NewFacts, server: Server, damage: bytes
+    store: AsyncStore, facts: AsyncFacts, server: Server, damage: bytes
 ) -> None:
-    store = new_store()
-    facts = new_facts(store)
-    await fill(facts)
     place = place_of(facts, "ada")
     other = next(fact.id for fact in await facts.list("ada") if fact.conversation == "stays")
     whole = server.raw.hget(place.keys.facts, other)
@@ -93,11 +89,8 @@ async def test_a_damaged_fact_of_another_conversation_is_in_nobodys_way(
 
 
 async def test_a_damaged_fact_of_its_own_is_said(
-    new_store: NewStore, new_facts: NewFacts, server: Server
+    store: AsyncStore, facts: AsyncFacts, server: Server
 ) -> None:
-    store = new_store()
-    facts = new_facts(store)
-    await fill(facts)
     place = place_of(facts, "ada")
     its = next(fact.id for fact in await facts.list("ada") if fact.conversation == "gone")
     line = server.raw.hget(place.keys.facts, its).partition(b"\n")[0]
@@ -107,11 +100,8 @@ async def test_a_damaged_fact_of_its_own_is_said(
 
 
 async def test_a_damaged_log_and_letter_are_in_nobodys_way(
-    new_store: NewStore, new_facts: NewFacts, server: Server
+    store: AsyncStore, facts: AsyncFacts, server: Server
 ) -> None:
-    store = new_store()
-    facts = new_facts(store)
-    await fill(facts)
     place = place_of(facts, "ada")
     for key in (place.keys.ops, place.keys.dead):
         server.raw.xadd(key, {"note": "{", "letter": "{"})
