@@ -21,7 +21,7 @@ from ._keys import Keys, OwnerKeys
 from .errors import ServerError, UnavailableError, UnsupportedError
 from .results import Erasure
 
-__all__ = ["ERASERS", "Eraser", "erase", "erase_conversation", "keep_closed", "scan"]
+__all__ = ["ERASERS", "Eraser", "erase", "erase_conversation", "has_more", "keep_closed", "scan"]
 
 log = logging.getLogger("turnstore")
 
@@ -217,13 +217,18 @@ def _sweep_conversation(keys: Keys) -> Flow[int]:
 
 def _check_alone(keys: Keys, owner: OwnerKeys, state: str) -> Flow[None]:
     """Make sure that the owner has nothing but conversations."""
-    if (yield Call("erase", owner.signs, "exists", (), writes=False, read=bool)):
+    if (yield has_more(owner)):
         msg = (
             f"erase of {keys}: the owner has long-term facts, and this process has not imported "
             f"turnstore.facts, which knows those of one conversation. {state}: "
             "`import turnstore.facts`, which needs numpy, and do it again"
         )
         raise UnsupportedError(msg)
+
+
+def has_more(owner: OwnerKeys) -> Call:
+    """Ask whether an owner has more than conversations."""
+    return Call("erase", owner.signs, "exists", (), writes=False, read=bool)
 
 
 def _some(parts: Counter[str]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from turnstore import _history
 from turnstore._calls import Call, Flow, Together
+from turnstore._erasing import has_more
 from turnstore._keys import Keys, OwnerKeys
 from turnstore.errors import ServerError
 
@@ -53,8 +54,8 @@ class Eraser:
             ServerError: The index of a space still counts documents of the owner.
         """
         place = self.ground.owner_in(keys.generation)
-        known = yield from self._known_spaces()
-        if not known and not (yield _are_there(keys)):
+        known = yield from self._known_spaces(keys)
+        if known is None:
             return {}
         tokens, ids, memory, cursors, letters, operations = yield Together(
             (
@@ -102,8 +103,8 @@ class Eraser:
                 lost, so that some may be left.
         """
         place = self.ground.owner_in(keys.turns)
-        known = yield from self._known_spaces()
-        if not known and not (yield _are_there(place.owner_keys)):
+        known = yield from self._known_spaces(place.owner_keys)
+        if known is None:
             return {}
         forgotten = yield from forget_of(place, keys.member, "erase")
         cursors: int = yield Call(
@@ -122,15 +123,10 @@ class Eraser:
             "documents": documents,
         }
 
-    def _known_spaces(self) -> Flow[list[str]]:
-        """Give the spaces that facts of the store are in, whoever's; none where it has none."""
+    def _known_spaces(self, keys: OwnerKeys) -> Flow[list[str] | None]:
+        """Give the spaces of all facts of the store; None where there is nothing of any facts."""
         known: list[str] = yield _look(self.ground.registry, "hkeys", _texts)
-        return known
-
-
-def _are_there(keys: OwnerKeys) -> Call:
-    """Ask whether the owner has any key of facts."""
-    return Call("erase", keys.signs, "exists", (), writes=False, read=bool)
+        return known if known or (yield has_more(keys)) else None
 
 
 def _indexed(tokens: list[str], known: list[str]) -> list[str]:
