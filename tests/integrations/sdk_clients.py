@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from turnstore.testing import ModelServer
 
-SDKS = ("openai", "anthropic", "google")
-
 
 @asynccontextmanager
 async def sdk_client(sdk: str, model: ModelServer, *, is_async: bool) -> AsyncGenerator[Any]:

@@ -8,27 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.facts.meaning.kit import Kit, Model, facts_in, new
-from tests.integrations.sdk_clients import SDKS, sdk_client
 from tests.servers.facade import inner
 from turnstore.testing import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.servers.setups import Setup
     from turnstore import AsyncStore
     from turnstore.testing import ModelServer
 
 pytestmark = [pytest.mark.servers("redis-8", "redis-url"), pytest.mark.one_setup]
-
-
-@pytest.fixture(params=SDKS)
-async def client(
-    request: pytest.FixtureRequest, setup: Setup, model: ModelServer
-) -> AsyncIterator[Any]:
-    """Give a client of the kind that the store is."""
-    async with sdk_client(request.param, model, is_async=setup.client == "async") as made:
-        yield made
 
 
 @pytest.fixture

@@ -10,28 +10,18 @@ from openai import OpenAI
 
 from tests.context.folds import HEADING, fill
 from tests.integrations.google.talking import client_of
-from tests.integrations.sdk_clients import SDKS, sdk_client
 from turnstore import Window
 from turnstore.context import Context, Summary
-from turnstore.testing import ModelServer, Reply
+from turnstore.testing import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
     from tests.conftest import NewStore
-    from tests.servers.setups import Setup
     from turnstore import AsyncConversation, Store
+    from turnstore.testing import ModelServer
 
 pytestmark = [pytest.mark.servers("redis-8", "redis-url"), pytest.mark.one_setup]
-
-
-@pytest.fixture(params=SDKS)
-async def client(
-    request: pytest.FixtureRequest, setup: Setup, model: ModelServer
-) -> AsyncIterator[Any]:
-    """Give a client of the kind that the store is."""
-    async with sdk_client(request.param, model, is_async=setup.client == "async") as made:
-        yield made
 
 
 @pytest.fixture
