@@ -213,8 +213,8 @@ class Erasure:
             was left but the note of the erasure itself.
         parts: What else was removed, by name, where there was any: `summaries`; and where
             `turnstore.facts` is imported, `facts`, `exchanges`, `memory` (blocks of it),
-            `cursors` up to which conversations were read, `dead_letters`, and `operations`
-            of the log.
+            `cursors` up to which conversations were read, `dead_letters`, `operations` of the
+            log, and `documents` of an index that no fact knew of.
     """
 
     conversations: int

@@ -166,8 +166,8 @@ def parser() -> argparse.ArgumentParser:
         help="delete everything of an owner, or one conversation, for good",
         description="Delete everything of an owner, for good: conversations, titles, facts and "
         "all else; or one conversation and what was remembered of it. It says what there is and "
-        "asks first. A model's answer that is on its way "
-        "then is not saved. Exit status 1 where something is left, or was written meanwhile.",
+        "asks first. A model's answer that is on its way then is not saved. Exit status 1 where "
+        "something is left, or was written meanwhile.",
     )
     _owner(erase)
     erase.add_argument("--conversation", metavar="ID", help="only this one of the owner's")

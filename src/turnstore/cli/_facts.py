@@ -54,12 +54,7 @@ def facts(options: argparse.Namespace, terminal: Terminal) -> int:
             + f"  {fact.kind.ljust(_KIND)}  {one_line(fact.text)}"
             + terminal.styled(until, "faint")
         )
-    if page.cursor is not None:
-        older = f"older facts: --before {page.cursor}"
-        if options.json:
-            terminal.note(older)
-        else:
-            terminal.line(terminal.styled(older, "faint"))
+    terminal.older("facts", page.cursor, is_json=options.json)
     return 0
 
 

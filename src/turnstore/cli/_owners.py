@@ -46,12 +46,7 @@ def _list(store: Store, options: argparse.Namespace, terminal: Terminal) -> int:
             + terminal.styled(one_line(info.id), "bold")
             + title
         )
-    if page.cursor is not None:
-        older = f"older conversations: --before {page.cursor}"
-        if options.json:
-            terminal.note(older)
-        else:
-            terminal.line(terminal.styled(older, "faint"))
+    terminal.older("conversations", page.cursor, is_json=options.json)
     return 0
 
 

@@ -128,6 +128,16 @@ class Terminal:
         print(flush=True)
         return said
 
+    def older(self, what: str, cursor: object, *, is_json: bool) -> None:
+        """Say how the next page is had, where there is one; beside JSON, as a note."""
+        if cursor is None:
+            return
+        said = f"older {what}: --before {cursor}"
+        if is_json:
+            self.note(said)
+        else:
+            self.line(self.styled(said, "faint"))
+
     def fail(self, text: str) -> None:
         """Print what went wrong."""
         self.note(text)
