@@ -24,35 +24,33 @@ GUIDES = Path(__file__).parents[2] / "docs/guides"
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
+def _tested(code: str, folder: Path, seconds: int) -> str:
+    """Run the tests in this code as a user does, all of which pass; give what pytest says."""
+    (folder / "test_app.py").write_text(code)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:valkey", "--rootdir", folder, folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def test_the_fixtures_for_pytest_work(tmp_path: Path) -> None:
     before, _, section = (
         (GUIDES / "test-your-application.md").read_text().partition("## With pytest")
     )
     imports = re.findall(r"^(?:from|import) .+$", "\n".join(_BLOCK.findall(before)), re.MULTILINE)
     code = "\n".join([*imports, *_BLOCK.findall(section)])
-    (tmp_path / "test_app.py").write_text(code)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:valkey", "--rootdir", tmp_path, tmp_path],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "2 passed" in _tested(code, tmp_path, seconds=60)
 
 
 @pytest.mark.web
 def test_the_tests_of_a_web_application_work(tmp_path: Path) -> None:
     code = "\n".join(_BLOCK.findall((GUIDES / "web" / "testing.md").read_text()))
-    (tmp_path / "test_app.py").write_text(code)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:valkey", "--rootdir", tmp_path, tmp_path],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    assert "3 passed" in _tested(code, tmp_path, seconds=120)
 
 
 def test_no_message_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
