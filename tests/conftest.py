@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import sys
 from contextlib import AsyncExitStack, ExitStack
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
@@ -251,6 +253,20 @@ def model() -> Iterator[ModelServer]:
 
     with ModelServer() as running:
         yield running
+
+
+@pytest.fixture
+def django_urls(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Give the module that Django, in this process, takes its URLs from; it is empty."""
+    from django.conf import settings  # noqa: PLC0415 - only `make test-web` has it
+    from django.urls import clear_url_caches  # noqa: PLC0415 - as above
+
+    module = ModuleType("django_urls")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    if not settings.configured:
+        settings.configure(ROOT_URLCONF=module.__name__, ALLOWED_HOSTS=["*"])
+    clear_url_caches()
+    return module
 
 
 # Faults

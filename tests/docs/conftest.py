@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from contextlib import suppress
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,18 +67,6 @@ def _is_ready(client: redis.Redis) -> bool:
     with suppress(redis.ConnectionError):
         master = client.sentinel_master("mymaster")
     return bool(master.get("is_master"))
-
-
-@pytest.fixture
-def django_urls(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Give a module that a Django project takes its URLs from."""
-    from django.conf import settings  # noqa: PLC0415 - only `make test-web` has it
-
-    module = ModuleType("django_urls")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    if not settings.configured:
-        settings.configure(ROOT_URLCONF=module.__name__, ALLOWED_HOSTS=["*"])
-    return module
 
 
 @pytest.fixture

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 import threading
 import time
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import pytest
-from django.conf import settings
-from django.urls import clear_url_caches
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 from tests.servers import found
@@ -217,17 +213,6 @@ def stored(redis: EmbeddedServer) -> Iterator[Callable[[Tab], list[str]]]:
             return [message["content"] for message in messages]
 
         yield read
-
-
-@pytest.fixture
-def urls(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Give the module that Django takes its URLs from, in the process of the tests."""
-    module = ModuleType("urls_of_a_test")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    if not settings.configured:
-        settings.configure(ROOT_URLCONF=module.__name__, ALLOWED_HOSTS=["*"])
-    clear_url_caches()
-    return module
 
 
 @pytest.fixture

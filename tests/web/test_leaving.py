@@ -107,7 +107,7 @@ def model() -> Iterator[ModelServer]:
 @pytest.fixture
 def guide(
     request: pytest.FixtureRequest,
-    urls: ModuleType,
+    django_urls: ModuleType,
     redis: EmbeddedServer,
     model: ModelServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -116,8 +116,8 @@ def guide(
     monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "none-is-needed")
     monkeypatch.setenv("NO_PROXY", "*")
-    exec(code_of(request.param, redis.url, "leaving"), vars(urls))  # noqa: S102 - our own page
-    return urls
+    exec(code_of(request.param, redis.url, "leaving"), vars(django_urls))  # noqa: S102 - our own page
+    return django_urls
 
 
 @asynccontextmanager

@@ -77,7 +77,7 @@ def test_fastapi_ends_a_dependency_after_the_stream_or_before_it(
 
 
 def test_django_streams_when_the_middleware_has_ended(
-    urls: ModuleType, monkeypatch: pytest.MonkeyPatch
+    django_urls: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def middleware(get_response: Any) -> Any:
         def wrapped(request: HttpRequest) -> Any:
@@ -97,13 +97,13 @@ def test_django_streams_when_the_middleware_has_ended(
 
         return StreamingHttpResponse(pieces())
 
-    urls.__dict__.update(urlpatterns=[path("", view)], middleware=middleware)
-    monkeypatch.setattr(settings, "MIDDLEWARE", [f"{urls.__name__}.middleware"])
+    django_urls.__dict__.update(urlpatterns=[path("", view)], middleware=middleware)
+    monkeypatch.setattr(settings, "MIDDLEWARE", [f"{django_urls.__name__}.middleware"])
     response: Any = Client().get("/")
     assert response.getvalue() == b"ada's, nobody's"
 
 
-def test_an_async_view_under_wsgi_gets_a_loop_for_each_request(urls: ModuleType) -> None:
+def test_an_async_view_under_wsgi_gets_a_loop_for_each_request(django_urls: ModuleType) -> None:
     """So an AsyncStore cannot be used there: it belongs to one."""
     loops: list[object] = []
 
@@ -111,7 +111,7 @@ def test_an_async_view_under_wsgi_gets_a_loop_for_each_request(urls: ModuleType)
         loops.append(asyncio.get_running_loop())
         return HttpResponse()
 
-    urls.__dict__.update(urlpatterns=[path("", view)])
+    django_urls.__dict__.update(urlpatterns=[path("", view)])
     with ThreadPoolExecutor(1) as thread:  # where no loop runs; in this one, the browser's may
         list(thread.map(Client().get, ["/", "/"]))
     assert loops[0] is not loops[1]
