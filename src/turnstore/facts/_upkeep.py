@@ -80,6 +80,8 @@ class Upkeep:
         Raises:
             TypeError, ValueError: An argument is of no use; nothing was removed.
             ErasedError: Everything of the owner is being erased just now.
+            CorruptTurnError: A part of the owner's facts is lost, as by eviction, so that some
+                may be left; `store.erase` removes all.
             ServerError: Redis failed; some may be removed. Do it again.
 
         Cost:
@@ -109,7 +111,8 @@ class Upkeep:
             owner: Whose they are.
             conversation: The id of the conversation.
             turns: The turns, as `rewind` gives them back, or their ids, with those of all their
-                pieces (`Turn.ids`).
+                pieces (`Turn.ids`). Keep them until it is done: after an error this alone is
+                done again, as another `rewind` would undo another turn.
 
         Returns:
             Facts and exchanges removed.
@@ -117,6 +120,7 @@ class Upkeep:
         Raises:
             TypeError, ValueError: An argument is of no use; nothing was removed.
             ErasedError: Everything of the owner is being erased just now.
+            CorruptTurnError: As for `forget_conversation`.
             ServerError: Redis failed; some may be removed. Do it again.
 
         Atomicity:
@@ -132,7 +136,8 @@ class Upkeep:
             False
             >>> facts.add_exchange("ada", "conv-1", "t1", "User: I like tea.").duplicate
             False
-            >>> facts.forget_turns("ada", "conv-1", chat.rewind())
+            >>> undone = chat.rewind()
+            >>> facts.forget_turns("ada", "conv-1", undone)
             1
         """
         return self._run(forgetting.forget_turns(self._base, owner, conversation, turns))

@@ -53,6 +53,17 @@ async def test_what_is_lost_in_part_is_never_called_erased(
     assert (await chat.erase(verify=True)).parts == {"facts": 20}
 
 
+async def test_facts_that_cannot_be_removed_are_not_called_none(
+    facts: AsyncFacts, server: Server
+) -> None:
+    await facts.add("ada", "Ada rows.", conversation="gone", sources=["t1"])
+    server.raw.delete(place_of(facts, "ada").keys.postings)
+    with pytest.raises(CorruptTurnError, match=r"forget_conversation .* may be left"):
+        await facts.forget_conversation("ada", "gone")
+    with pytest.raises(CorruptTurnError, match=r"forget_turns .* may be left"):
+        await facts.forget_turns("ada", "gone", ["t1"])
+
+
 async def test_where_vectors_alone_are_left_it_says_so(
     store: AsyncStore, facts: AsyncFacts, server: Server, engine: str
 ) -> None:

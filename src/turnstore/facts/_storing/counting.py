@@ -56,8 +56,8 @@ def check_whole(place: OwnerPlace, known: Iterable[str], operation: str) -> Flow
     msg = (
         f"{operation} of {place.keys}: a part of the owner's facts is lost, as by eviction: there "
         f"are {tally.facts}, {tally.listed} in their order, {tally.posted} in the index of words, "
-        f"and {tally.vectors} vectors. What could be found was removed; which conversation the "
-        "rest is of is not known. store.erase(owner) removes all of it"
+        f"and {tally.vectors} vectors. Some that were to be removed may be left; "
+        "store.erase(owner) removes all of it"
     )
     raise CorruptTurnError(msg)
 

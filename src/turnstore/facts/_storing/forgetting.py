@@ -13,7 +13,7 @@ from .._owner import OwnerPlace, script_call
 from ..engines import Plain
 from .adding import check_id
 from .commit import Blocked, Change, Commit, Remove, Unseen, again, batches, begin, commit, renew
-from .counting import records_of
+from .counting import check_whole, records_of
 from .reading import read_records
 from .record import Record, exchange_norm
 
@@ -189,7 +189,8 @@ def _change(
 ) -> Flow[Sequence[str]]:
     """Make changes that need no vector, and say what became of each: two calls."""
     began = yield from begin(place, (), operation)
-    if not began.spaces:
+    if not began.spaces:  # all of it went since it was read, or what says where vectors lie
+        yield from check_whole(place, (), operation)
         return ["0"] * len(changes)
     what = Commit(began, Plain(), began.spaces[0], ttl_ms)
     committed = yield from commit(place, changes, what, operation)
