@@ -39,8 +39,7 @@ def _show(chat: Conversation, options: argparse.Namespace, terminal: Terminal) -
             terminal.line(json.dumps(_as_json(turn)))
         return 0
     transcript(page, terminal)
-    if page.cursor is not None:
-        terminal.line(terminal.styled(f"older turns: --before {page.cursor}", "faint"))
+    terminal.older("turns", page.cursor, is_json=False)
     return 0
 
 
