@@ -32,6 +32,15 @@ def mortal(redis: EmbeddedServer) -> Iterator[EmbeddedServer]:
     redis.restart()
 
 
+def works_when_tried_again(tab: Tab, stored: Stored) -> None:
+    """Press the button, and see that the turn is answered and stored, and the note gone."""
+    tab.tries_again()
+    tab.sees(ASKED, ANSWERED)
+    expect(tab.stored).to_have_count(1)
+    expect(tab.note).to_have_count(0)
+    assert stored(tab) == [ASKED, ANSWERED]
+
+
 @pytest.mark.parametrize(
     "replies",
     [[Reply.error(500)] * 3, [Reply("I will", ending="truncated")], [Reply(refusal="No.")]],
@@ -44,11 +53,7 @@ def test_the_model_fails(
     tab.say(ASKED)
     expect(tab.note).to_contain_text("The model gave no complete answer.")
     assert stored(tab) == []
-    tab.tries_again()
-    tab.sees(ASKED, ANSWERED)
-    expect(tab.stored).to_have_count(1)
-    expect(tab.note).to_have_count(0)
-    assert stored(tab) == [ASKED, ANSWERED]
+    works_when_tried_again(tab, stored)
 
 
 def test_what_fails_before_the_first_look_is_not_asked_again_by_itself(
@@ -89,10 +94,7 @@ def test_there_is_no_redis(
     assert model.requests == []
     mortal.restart()
     expect(tab.page.locator("#notice")).to_be_hidden()
-    tab.tries_again()
-    tab.sees(ASKED, ANSWERED)
-    expect(tab.stored).to_have_count(1)
-    assert stored(tab) == [ASKED, ANSWERED]
+    works_when_tried_again(tab, stored)
 
 
 def test_an_outage_does_not_look_like_an_empty_chat(tab: Tab, mortal: EmbeddedServer) -> None:
@@ -132,10 +134,7 @@ def test_only_the_save_fails_and_redis_stays_away(
     tab.sees(ASKED, "Hello Ada.")
     mortal.restart()
     assert stored(tab) == []
-    tab.tries_again()
-    tab.sees(ASKED, ANSWERED)
-    expect(tab.stored).to_have_count(1)
-    assert stored(tab) == [ASKED, ANSWERED]
+    works_when_tried_again(tab, stored)
 
 
 def test_redis_forgets_everything_meanwhile(
@@ -148,7 +147,4 @@ def test_redis_forgets_everything_meanwhile(
         client.delete(*(key for key in client.keys("*") if not key.endswith(b"lease")))
     hold.set()
     expect(tab.note).to_contain_text("could not be stored")
-    tab.tries_again()
-    tab.sees(ASKED, ANSWERED)
-    expect(tab.stored).to_have_count(1)
-    assert stored(tab) == [ASKED, ANSWERED]
+    works_when_tried_again(tab, stored)
