@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from tests.web.running import ROOT
 
 if TYPE_CHECKING:
     from turnstore.testing import ModelServer
+
+ROOT = Path(__file__).parents[2]
 
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 

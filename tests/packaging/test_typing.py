@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from tests.servers.found import needs
 from tests.web.guides import code_of
-from tests.web.running import ROOT
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).parents[2]
 # Whole packages are read, such as that of openai; a cache of its own spares it the next time.
 _SETTINGS = ["--config-file", "", "--cache-dir", ".mypy_cache/guides"]
 
 
+@pytest.mark.web  # what the guides import; of all environments, that of `make check` has mypy, too
 def test_the_applications_are_typed(tmp_path: Path) -> None:
-    pytest.importorskip("mypy", reason="make check has it; make test-web has not")
+    needs("mypy")
     pages = [tmp_path / "basics.py", tmp_path / "recall.py"]
     for page, guide in zip(pages, ("fastapi", "fastapi-recall"), strict=True):
         page.write_text(code_of(guide, "redis://localhost:6379", "shop"))
@@ -29,6 +28,6 @@ def test_the_applications_are_typed(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=500,
+        timeout=100,
     )
     assert done.returncode == 0, done.stdout + done.stderr
