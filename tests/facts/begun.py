@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tests.facts.meaning.kit import DIMENSIONS, embed
-from tests.facts.store.raw import keys_of
 from tests.servers.facade import inner
 from tests.servers.setups import Setup
 from turnstore import ErasedError, Store
@@ -16,7 +15,6 @@ from turnstore.facts import Facts
 
 if TYPE_CHECKING:
     from tests.servers.running import Server
-    from turnstore.facts import AsyncFacts
 
 MOST_CALLS = 60  # no operation of these tests makes more
 
@@ -46,11 +44,6 @@ def erase(store: Store, what: str) -> bool:
     if what == "owner":
         return store.erase("ada", verify=True).verified
     return store.conversation("c1", owner="ada").erase(verify=True).verified
-
-
-def kinds_of(server: Server, facts: AsyncFacts) -> set[bytes]:
-    """Say of which kinds the keys are that Ada has."""
-    return {key.rpartition(b":")[2] for key in keys_of(server, facts, "ada")}
 
 
 async def meanwhile(

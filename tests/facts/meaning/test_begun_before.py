@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.facts.begun import MOST_CALLS, another, erase, facts_of, kinds_of, meanwhile
+from tests.facts.begun import MOST_CALLS, another, erase, facts_of, meanwhile
 from tests.facts.meaning.kit import Kit, Model, new, news
+from tests.facts.store.raw import kinds_of
 from turnstore import ErasedError
 from turnstore.facts import Block, ExtractionError, WorkingMemory
 
@@ -79,7 +80,7 @@ async def test_an_extraction_leaves_nothing(  # noqa: PLR0913, PLR0917 - what it
             if calls < at:
                 break  # it was done before it could be erased
             if what == "owner":
-                kinds = kinds_of(server, kit.facts)
+                kinds = kinds_of(server, kit.facts, "ada")
                 assert kinds <= {b"generation"}, f"erased after call {at} of {calls}"
             else:
                 assert await kit.texts(include_closed=True) == ["Ada reads."], at

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.facts.meaning.kit import new
-from tests.facts.store.raw import keys_of, place_of
+from tests.facts.store.raw import keys_of, kinds_of, place_of
 from tests.facts.store.test_owners import HOSTILE
 from tests.servers.facade import as_async, inner
 from turnstore import Store, Window
@@ -73,8 +73,7 @@ async def fill(kit: Kit) -> None:
 @pytest.mark.parametrize("verify", [False, True])
 async def test_nothing_is_left_of_any_kind(kit: Kit, server: Server, *, verify: bool) -> None:
     await fill(kit)
-    there = keys_of(server, kit.facts, "ada")
-    kinds = {key.rpartition(b":")[2] for key in there}
+    kinds = kinds_of(server, kit.facts, "ada")
     assert kinds.issuperset(KINDS), f"not filled: {set(KINDS) - kinds}"
     receipt = await kit.store.erase("ada", verify=verify)
     assert (receipt.conversations, receipt.turns, receipt.verified) == (1, 4, verify)

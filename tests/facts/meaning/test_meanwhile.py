@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.facts.meaning.kit import Kit, Model, facts_in, new, news
-from tests.facts.store.raw import keys_of
+from tests.facts.store.raw import kinds_of
 from tests.servers.facade import as_async, inner
 from tests.waiting import wait_until_async
 from turnstore import Store
@@ -199,7 +199,7 @@ async def test_a_conversation_that_is_erased_meanwhile_leaves_nothing(
     kit.model.answers = [others.does(lambda: chat.erase(verify=True), [new(SAILS)])]
     with pytest.raises(ErasedError):
         await kit.extraction().extract(kit.chat)
-    left = {key.rpartition(b":")[2] for key in keys_of(server, kit.facts, "ada")}
+    left = kinds_of(server, kit.facts, "ada")
     assert left == {b"generation", b"cleared", b"forgotten", b"lease"}, "notes, and who was at work"
 
 

@@ -49,6 +49,11 @@ def keys_of(server: Server, facts: AsyncFacts, owner: str) -> dict[bytes, int]:
     return {key: ttl for key, ttl in server.lives(ground.prefix).items() if tag in key}
 
 
+def kinds_of(server: Server, facts: AsyncFacts, owner: str) -> set[bytes]:
+    """Give the last part of every key of an owner, which says of which kind it is."""
+    return {key.rpartition(b":")[2] for key in keys_of(server, facts, owner)}
+
+
 def look(server: Server, facts: AsyncFacts, owner: str) -> Raw:
     """Read everything of an owner, and fail where two parts of it do not agree."""
     place, raw = place_of(facts, owner), server.raw

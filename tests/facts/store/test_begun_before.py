@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.facts.begun import MOST_CALLS, another, erase, facts_of, kinds_of, meanwhile
+from tests.facts.begun import MOST_CALLS, another, erase, facts_of, meanwhile
 from tests.facts.meaning.kit import facts_in
-from tests.facts.store.raw import look
+from tests.facts.store.raw import kinds_of, look
 from turnstore import ErasedError
 from turnstore.facts import NewFact
 
@@ -85,7 +85,7 @@ async def test_nothing_of_it_is_there_after_an_erasure(  # noqa: PLR0913, PLR091
                 ["Ada reads."] if what == "conversation" else []
             ), f"erased after call {at} of {calls}"
             if what == "owner":
-                kinds = kinds_of(server, facts)
+                kinds = kinds_of(server, facts, "ada")
                 assert kinds <= {b"generation"}, f"erased after call {at} of {calls}"
         assert 2 < at < MOST_CALLS, "it was erased after each of its calls"
 
