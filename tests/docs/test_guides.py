@@ -11,6 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -50,7 +51,36 @@ def test_the_fixtures_for_pytest_work(tmp_path: Path) -> None:
 @pytest.mark.web
 def test_the_tests_of_a_web_application_work(tmp_path: Path) -> None:
     code = "\n".join(_BLOCK.findall((GUIDES / "web" / "testing.md").read_text()))
-    assert "3 passed" in _tested(code, tmp_path, seconds=120)
+    assert "4 passed" in _tested(code, tmp_path, seconds=120)
+
+
+@pytest.mark.web
+@pytest.mark.usefixtures("model_server")
+def test_an_undo_that_fails_half_way_is_sent_again(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastapi.testclient import TestClient  # noqa: PLC0415 - only `make test-web` has it
+
+    from tests.web.guides import code_of  # noqa: PLC0415
+    from turnstore.facts import AsyncFacts  # noqa: PLC0415
+
+    guide: dict[str, Any] = {"__name__": "guide"}
+    exec(code_of("fastapi-recall", redis_url, "shop"), guide)  # noqa: S102 - our own page
+    with TestClient(guide["app"], headers={"X-User": "ada"}) as browser:
+        for text in ("My cat is Tom.", "My dog is Rex."):
+            browser.post("/chats/monday", json={"text": text})
+        (first, _), (last, _) = browser.get("/chats/monday").json()
+        assert browser.delete(f"/chats/monday/turns/{first}").status_code == 409
+
+        async def broken(*_: object) -> int:
+            raise UnavailableError("no answer")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(AsyncFacts, "forget_turns", broken)
+            assert browser.delete(f"/chats/monday/turns/{last}").status_code == 503
+        for removed in (1, 0):
+            assert browser.delete(f"/chats/monday/turns/{last}").json() == removed
+            assert browser.get("/chats/monday").json() == [[first, "My cat is Tom."]]
 
 
 def test_no_message_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
