@@ -202,7 +202,8 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
         Args:
             turns: How many; fewer where there are fewer.
             expected_revision: Rewind only if the conversation has this revision. Without
-                it, the newest turns at that moment are meant.
+                it, the newest turns at that moment are meant: done again after an error, it
+                may undo others.
 
         Returns:
             The undone turns, oldest first. Two rewinds at once may give back the same.

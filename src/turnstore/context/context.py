@@ -52,7 +52,8 @@ class Context:
     is never stored. Where a part of it fails, the turn goes on without that part: it is
     logged as a warning, and counted in `counts`.
 
-    A context holds no conversation: make one, and give it to every turn.
+    A context holds no conversation: make one, and give it to every turn. One for each request is
+    as well, with sources and summaries that are shared.
 
     Args:
         window: How much of the history is read; None for the newest 100 messages.
