@@ -52,6 +52,15 @@ async def test_what_is_lost_in_part_is_never_called_erased(
     assert (await chat.erase(verify=True)).parts == {"facts": 20}
 
 
+async def test_an_owner_is_erased_with_all_vectors_whatever_is_lost(
+    store: AsyncStore, facts: AsyncFacts, server: Server
+) -> None:
+    place = place_of(facts, "ada")
+    server.raw.delete(place.keys.facts, place.keys.order, place.keys.postings)
+    await store.erase("ada")
+    assert kinds_of(server, facts, "ada") == {b"generation"}
+
+
 async def test_facts_that_cannot_be_removed_are_not_called_none(
     facts: AsyncFacts, server: Server
 ) -> None:

@@ -69,6 +69,23 @@ async def test_those_of_a_conversation_are_erased_with_it(
     assert len(await facts.list("ada")) == 1
 
 
+async def test_many_of_a_conversation_are_erased_and_counted_and_living_ones_are_not(
+    new_store: NewStore, new_facts: NewFacts, server: Server
+) -> None:
+    store = new_store()
+    facts = new_facts(store)
+    await facts.add_many(
+        "ada", [NewFact(text=f"Old {n}.", conversation="gone") for n in range(MANY)]
+    )
+    server.raw.delete(*place_of(facts, "ada").keys[2:])
+    await facts.add("ada", "New.", conversation="stays")
+    receipt = await store.conversation("gone", owner="ada").erase()
+    assert receipt.parts == {"documents": MANY}
+    assert len(documents(server, facts)) == 1
+    again = await store.conversation("gone", owner="ada").erase(verify=True)
+    assert (again.parts, again.verified) == ({}, True)
+
+
 async def test_they_take_no_places_of_a_search(new_facts: NewFacts, server: Server) -> None:
     facts = new_facts(ranking=Ranking(candidates=20))
     await outlived(facts, server)

@@ -68,9 +68,10 @@ class Eraser:
             )
         )
         exchanges = yield from count_exchanges(place)
-        indexed = _indexed(tokens, known)
+        spaces = _spaces(tokens, known)
+        indexed = _indexed(spaces)
         documents = [place.vector(token, id_) for token in indexed for id_ in ids]
-        rest = [*map(place.vectors, tokens), *place.keys[2:]]
+        rest = [*map(place.vectors, spaces), *place.keys[2:]]
         for gone, at_once in ((documents, _DOCUMENTS_AT_ONCE), (rest, _KEYS_AT_ONCE)):
             for start in range(0, len(gone), at_once):
                 state, *_ = yield _delete(keys, number, gone[start : start + at_once])
@@ -113,9 +114,10 @@ class Eraser:
         operations = yield from _drop_operations(place, keys.member)
         tokens: list[str] = yield _look(place.keys.postings, "hget", _words, "#v")
         documents = 0
-        for token in _indexed(tokens, known):
+        spaces = _spaces(tokens, known)
+        for token in _indexed(spaces):
             documents += yield from _drop_documents(place, token, keys.member)
-        yield from check_whole(place, dict.fromkeys((*tokens, *known)), "erase")
+        yield from check_whole(place, spaces, "erase")
         return {
             **forgotten._asdict(),
             "cursors": cursors,
@@ -129,9 +131,13 @@ class Eraser:
         return known if known or (yield has_more(keys)) else None
 
 
-def _indexed(tokens: list[str], known: list[str]) -> list[str]:
-    """Give the spaces that have an index: of the owner's, and of all of the store's."""
-    return [one for one in dict.fromkeys((*tokens, *known)) if one.startswith("search:")]
+def _spaces(tokens: list[str], known: list[str]) -> list[str]:
+    """Give the spaces that vectors may lie in: the owner's, and all of the store's."""
+    return [one for one in dict.fromkeys((*tokens, *known)) if ":" in one]  # not "current"
+
+
+def _indexed(spaces: list[str]) -> list[str]:
+    return [one for one in spaces if one.startswith("search:")]
 
 
 def _drop_operations(place: OwnerPlace, conversation: str) -> Flow[int]:
@@ -150,16 +156,22 @@ def _drop_operations(place: OwnerPlace, conversation: str) -> Flow[int]:
 
 
 def _drop_documents(place: OwnerPlace, token: str, conversation: str) -> Flow[int]:
-    """Drop the documents of a conversation that outlived their facts; count all that are found."""
-    found = yield from documents_of(
-        place.index(token), place.digest, _DOCUMENTS_AT_ONCE, conversation
-    )
-    for key in found.rows:
-        # The document was seen before the fact is looked for: they are written in one step.
-        id_ = key.rpartition(b":")[2]
-        if not (yield _look(place.keys.facts, "hexists", bool, id_)):
-            yield Call("erase", (key,), "unlink", (), writes=True, read=int)
-    return found.total
+    """Drop the documents of a conversation that outlived their facts, and count them."""
+    index, owner = place.index(token), place.digest
+    found = yield from documents_of(index, owner, 0, conversation)
+    if not found.total:
+        return 0
+    found = yield from documents_of(index, owner, found.total, conversation)
+    # Documents are seen before their facts are looked for: both are written in one step.
+    keys, dropped = list(found.rows), 0
+    for start in range(0, len(keys), _DOCUMENTS_AT_ONCE):
+        some = keys[start : start + _DOCUMENTS_AT_ONCE]
+        ids = [key.rpartition(b":")[2] for key in some]
+        there = yield Together(tuple(_look(place.keys.facts, "hexists", bool, id_) for id_ in ids))
+        gone = tuple(key for key, is_there in zip(some, there, strict=True) if not is_there)
+        if gone:
+            dropped += yield Call("erase", gone, "unlink", (), writes=True, read=int)
+    return dropped
 
 
 def _look(key: bytes, command: str, read: Callable[[Any], Any], *arguments: str | bytes) -> Call:
