@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.facts.begun import another, facts_of, meanwhile
 from tests.facts.meaning.kit import new, news
 
 if TYPE_CHECKING:
     from tests.facts.meaning.kit import Kit, Scripted
+    from tests.servers.running import Server
 
 pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-7", "redis-8", "valkey")]
 
@@ -118,6 +120,27 @@ async def test_what_was_changed_since_stays(kit: Kit) -> None:
     assert (undone.changes, undone.kept) == (1, 3)
     assert await kit.texts(include_closed=True) == ["Ada bakes.", "Ada lives in Paris."]
     assert (await kit.fact("Ada lives in Paris.")).valid_to == ended
+
+
+@pytest.mark.parametrize("how", ["pinned", "heard"])
+async def test_what_is_changed_while_an_undo_reads_it_stays(
+    kit: Kit, server: Server, prefix: str, engine: str, how: str
+) -> None:
+    operation = await read(kit, "I sail.", [new("Ada sails.")])
+    id_ = (await kit.fact("Ada sails.")).id
+    extraction = kit.extraction()
+    with another(server, prefix) as store:
+        facts = facts_of(store, engine)
+
+        def change() -> None:
+            if how == "pinned":
+                facts.update("ada", id_, pinned=True)
+            else:
+                assert facts.add("ada", "Ada sails.", sources=["another-turn"]).duplicate
+
+        # It begins, reads the log, and reads the facts; then it commits.
+        await meanwhile(lambda: extraction.undo("ada", operation), extraction, change, 3)
+    assert await kit.texts() == ["Ada sails."]
 
 
 async def test_of_two_changes_only_the_later_one_can_open_a_fact_again(kit: Kit) -> None:

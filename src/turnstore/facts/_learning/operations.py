@@ -184,9 +184,9 @@ def inverse(
             continue
         if kind == "added" and not record.fact.pinned:
             if set(record.fact.sources) <= set(sources):
-                changes.append(Remove(record))
+                changes.append(Remove(record, unless_changed=True))
             else:  # other turns say it, too
-                changes.append(Unseen(id_, sources, record.fact.observed))
+                changes.append(Unseen(id_, sources, record.fact.observed, record.revision))
         elif kind == "closed" and _is_as_closed(record, entry):
             to, expired, by, believed = before
             changes.append(
@@ -202,7 +202,7 @@ def inverse(
             observed, *added = before
             is_last = "seen" not in since
             when = moment(int(observed)) if is_last else record.fact.observed
-            changes.append(Unseen(id_, tuple(added), when))
+            changes.append(Unseen(id_, tuple(added), when, record.revision))
     return changes
 
 
