@@ -262,7 +262,9 @@ async def _asend_together(client: AsyncClient, step: Together) -> list[Any]:
             pipeline.execute_command(*_command(call), NEVER_DECODE=True)
         try:
             replies = await pipeline.execute(raise_on_error=False)
-        except FAULTS as error:
+        except _faults_of(client) as error:
+            if isinstance(error, RuntimeError) and not is_of_another_loop(error):
+                raise
             raise translated(error, step.calls[0]) from error
         if not _unknown_script(replies):
             return _read_all(step, replies)

@@ -137,3 +137,20 @@ def test_a_client_that_others_have_used_in_another_loop(
     second.run_until_complete(chat.append("hi", turn_id="one"))
     assert second.run_until_complete(said(chat)) == ["hi"]
     second.run_until_complete(client.aclose())
+
+
+@pytest.mark.servers("redis", "valkey")
+def test_a_turn_of_an_owner_with_a_client_that_others_have_used_in_another_loop(
+    client: Any, prefix: str, loops: list[asyncio.AbstractEventLoop]
+) -> None:
+    first, second, _ = loops
+    first.run_until_complete(client.ping())
+    chat = AsyncStore(client, name="test", prefix=prefix).conversation("c", owner="ada")
+
+    async def turn() -> None:
+        async with chat.turn("hi"):
+            pytest.fail("the model would have been asked")
+
+    with pytest.raises(UnavailableError, match="one of another event loop"):
+        second.run_until_complete(turn())
+    second.run_until_complete(client.aclose())
