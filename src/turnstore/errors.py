@@ -29,7 +29,8 @@
 
 Wrong arguments are `ValueError` or `TypeError`, raised before anything is sent. A missing
 extra is an `ImportError` and a missing table of tiktoken an `OSError`, both at the first call
-that needs it; a turn that is used out of order is a `RuntimeError`. What the SDK of a wrapped client raises passes through as it is.
+that needs it; a turn that is used out of order is a `RuntimeError`. What the SDK of a wrapped
+client raises passes through as it is.
 
 Where an operation fails, the message names it and its key, and says what was written as
 far as that is known. Where redis-py raised, its error is the `__cause__`.
