@@ -101,7 +101,9 @@ class AsyncUpkeep:
 
         For turns that were undone: what they said is not recalled any more. A fact that other
         turns say too only loses these sources; a pinned one stays as it is, and so does a fact
-        without sources. An exchange of these turns that waits to be stored is refused.
+        without sources. An exchange of these turns that waits to be stored is refused. Turns are
+        known by their ids, and a fact by the newest 64 of them: what a fork says too, whose turns
+        have the same ids, goes.
 
         A fact that these turns have ended stays ended until the next extraction of the
         conversation, which undoes all that it drew from turns that are gone. Turns that stay in
