@@ -35,7 +35,8 @@ class AsyncFacts(AsyncUpkeep):
         embedder: The name and version of what makes them, such as "minilm:1". It is kept with
             the vectors, so that those of two embedders are never compared.
         engine: "plain", "vectorset" or "search", or an engine with options, such as
-            `Search(algorithm="hnsw")`; "auto" takes what the server has.
+            `Search(algorithm="hnsw")`; "auto" goes on with what the store uses, and begins with
+            "search" where the server has it, otherwise with "plain".
         ranking: How what is found is put in order; None is `Ranking()`.
         batch: How many texts the embedder is given at most.
         deadline: Seconds that it may take for a batch; None waits.

@@ -69,13 +69,14 @@ def test_one_that_its_register_says_is_refused_too(cluster: Clustered) -> None:
     client.close()
 
 
-def test_auto_takes_what_works_there(cluster: Clustered) -> None:
+@pytest.mark.parametrize(("engine", "taken"), [("auto", "plain"), ("vectorset", "vectorset")])
+def test_auto_takes_what_works_there(cluster: Clustered, engine: str, taken: str) -> None:
     client = cluster.client(ONE[0])
-    facts = Facts(Store(client, name="auto"), **OPTIONS)
+    facts = Facts(Store(client, name=engine), engine=engine, **OPTIONS)
     owners = [f"owner {number}" for number in range(12)]
     for owner in owners:
         facts.add(owner, f"The secret of {owner}.")
-    assert facts.engine == "vectorset"
+    assert facts.engine == taken
     nodes = {
         client.get_node_from_key(facts._base.ground.owner(one).keys.facts.decode())
         for one in owners

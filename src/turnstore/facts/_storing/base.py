@@ -25,7 +25,7 @@ from .._model import NewFact
 from .._owner import Ground, OwnerPlace
 from .._scoring.ranking import Ranking
 from .._space import Space
-from ..engines import AUTOMATIC, keeping
+from ..engines import AUTOMATIC, ENGINES, keeping
 from ..engines._engine import Engine
 from .commit import Began, Change, Commit, CursorMove, again, begin, commit, renew
 
@@ -177,7 +177,7 @@ class Base:
         if self._engine is not None:
             return self._backend_of(self._engine)
         current = register.get("current", "")
-        for engine in AUTOMATIC:
+        for engine in ENGINES:
             backend = self._backend_of(engine)
             if backend.space.token == current:
                 log.info("facts are searched by the engine %s, as they were", engine.name)

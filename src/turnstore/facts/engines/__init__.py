@@ -13,6 +13,7 @@ from .vectorset import VectorSet
 
 __all__ = [
     "AUTOMATIC",
+    "ENGINES",
     "Engine",
     "Plain",
     "Search",
@@ -25,8 +26,15 @@ __all__ = [
     "name_index",
 ]
 
-AUTOMATIC: tuple[Engine, ...] = (Search(), VectorSet(), Plain())
-"""What "auto" looks for, in this order; each server has the last one."""
+ENGINES: tuple[Engine, ...] = (Search(), VectorSet(), Plain())
+"""Each engine, with its default options."""
+
+AUTOMATIC: tuple[Engine, ...] = (Search(), Plain())
+"""What "auto" looks for, in this order; each server has the last one.
+
+Vector sets are taken by name alone: their `VREM` brings servers down that are in use
+(https://github.com/redis/redis/issues/15424, seen here with Redis 8.2.3).
+"""
 
 
 def keeping(name: str, dtype: str) -> Engine:
@@ -49,7 +57,7 @@ def engine_named(engine: str | Engine) -> Engine | None:
     if not isinstance(engine, str):
         msg = f"engine is a name, or an engine such as Search(), not {type(engine).__name__}"
         raise TypeError(msg)
-    named = {one.name: one for one in AUTOMATIC}
+    named = {one.name: one for one in ENGINES}
     if engine != "auto" and engine not in named:
         msg = f"engine {engine!r}: it is 'auto', {', '.join(map(repr, named))}, or an engine"
         raise ValueError(msg)

@@ -34,8 +34,9 @@ class VectorSet:
     `exact` facts of an owner, each search looks at all of them, in the server; beyond that, it
     goes through a graph (HNSW), which may miss a few.
 
-    Redis 8.2.3 was seen to crash where some thousand vectors of like texts had been put into one
-    set and taken out again, by a fault of its own `VREM`.
+    `engine="auto"` passes it over: Redis 8.2.3 was seen to crash in its own `VREM`, where vectors
+    had been put into one set and taken out again (https://github.com/redis/redis/issues/15424
+    reports the same of 8.4.0, and that the replicas crash too).
 
     Args:
         dtype: How numbers are stored: "float32", or "int8", which takes a quarter of the room
