@@ -17,6 +17,7 @@ ERRORS
   FORMAT  the key was written by a later version; nothing was written
 ]]
 --# include owner
+--# include allowed
 --# include erasing
 local generation = KEYS[1]
 local conversations = KEYS[2]
@@ -24,7 +25,8 @@ local lives = KEYS[3]
 local again = ARGV[1] == "1"
 
 local owner, refusal = read_generation(generation)
-if not owner then
+refusal = refusal or forbidden(generation, "UNLINK", "SET")
+if refusal then
   return redis.error_reply(refusal)
 end
 -- One that was not ended is gone on with, and so is its count.

@@ -43,7 +43,7 @@ local state = state_of(owner, number)
 if state ~= 1 then
   return { state, 0 }
 end
-refusal = forbidden(generation, "SET") or forbidden(conversations, "ZREM")
+refusal = forbidden(generation, "UNLINK", "SET") or forbidden(conversations, "ZREM")
   or forbidden(lives, "ZREM") or forbidden(names, "HDEL")
 for part = first_of_part, #KEYS do
   refusal = refusal or forbidden(KEYS[part], "UNLINK")

@@ -29,11 +29,17 @@ local member = ARGV[2]
 if redis.call("EXISTS", turns) == 0 then
   return 0
 end
-if conversations and redis.call("ZSCORE", lives, member) then
+local is_listed = conversations and redis.call("ZSCORE", lives, member)
+local refusal = is_listed and forbidden(lives, "ZADD")
+if refusal then
+  return redis.error_reply(refusal)
+end
+-- The life of the turns first: it takes no room, and a full server lets the rest follow.
+set_life(turns, summary, ttl_ms)
+if is_listed then
   for _, key in ipairs({ conversations, lives, names }) do
     prolong(key, redis.call("PTTL", key), ttl_ms)
   end
   note_life(lives, member, redis.call("TIME")[1] * 1000, ttl_ms)
 end
-set_life(turns, summary, ttl_ms)
 return 1

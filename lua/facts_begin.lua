@@ -7,7 +7,8 @@ KEYS
   3  norms       hash  the ids of the facts that hold, by what they say
 
 ARGV
-  1  norm  text*  the digests of what may be stored already
+  1  takes_away  int    0 or 1  1 begins on a full server, too
+  2  norm        text*  the digests of what may be stored already
 
 RETURNS {number, spaces, id, ...}
   number  int   what has it is refused once its owner is erased; microseconds of the clock
@@ -19,20 +20,24 @@ ERRORS
   FORMAT         the key was written by a later version; nothing was written
 ]]
 --# include owner
+--# include allowed
 local generation = KEYS[1]
 local postings = KEYS[2]
 local norms = KEYS[3]
+local takes_away = ARGV[1] == "1"
+local first_of_norm = 2
 
 local owner, refusal = read_generation(generation)
 if not refusal and owner.closed_until > owner.now then
   refusal = "ERASED closed"
 end
+refusal = refusal or takes_away and forbidden(generation, "UNLINK", "SET")
 if refusal then
   return redis.error_reply(refusal)
 end
 local answer = { next_number(owner), redis.call("HGET", postings, "#v") or "" }
-for _, norm in ipairs(ARGV) do
-  table.insert(answer, redis.call("HGET", norms, norm) or "")
+for at = first_of_norm, #ARGV do
+  table.insert(answer, redis.call("HGET", norms, ARGV[at]) or "")
 end
-write_generation(generation, owner)
+write_generation(generation, owner, takes_away)
 return answer

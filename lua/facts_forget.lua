@@ -15,6 +15,7 @@ ERRORS
   FORMAT         the key was written by a later version; nothing was written
 ]]
 --# include owner
+--# include allowed
 local generation = KEYS[1]
 local forgotten = KEYS[2]
 
@@ -22,11 +23,13 @@ local owner, refusal = read_generation(generation)
 if not refusal and owner.closed_until > owner.now then
   refusal = "ERASED closed"
 end
+refusal = refusal or forbidden(generation, "UNLINK", "SET")
+  or forbidden(forgotten, "ZADD", "ZREMRANGEBYSCORE", "PEXPIRE")
 if refusal then
   return redis.error_reply(refusal)
 end
 local number = next_number(owner)
-write_generation(generation, owner)
+write_generation(generation, owner, true)
 for _, member in ipairs(ARGV) do
   redis.call("ZADD", forgotten, string.format("%d", number), member)
 end

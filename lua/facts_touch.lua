@@ -12,12 +12,17 @@ ARGV
 
 RETURNS int  facts noted
 ]]
+--# include allowed
 local facts = KEYS[1]
 local used = KEYS[2]
 local uses = KEYS[3]
 local time_ms = tonumber(ARGV[1])
 local first_of_id = 2
 
+local refusal = forbidden(used, "ZADD", "PEXPIRE") or forbidden(uses, "HINCRBY", "PEXPIRE")
+if refusal then
+  return redis.error_reply(refusal)
+end
 local noted = 0
 for at = first_of_id, #ARGV do
   if redis.call("HEXISTS", facts, ARGV[at]) == 1 then

@@ -5,7 +5,7 @@ local BATCH = 100
 -- Keeps everything of the owner closed to writers for some seconds more.
 local function close(key, owner)
   owner.closed_until = owner.now + CLOSED_MS
-  write_generation(key, owner)
+  write_generation(key, owner, true)
 end
 
 -- Answers what became of an erasure since its last step: 1 nobody could write; 2 a later one

@@ -44,7 +44,12 @@ local function next_number(owner)
   return owner.number
 end
 
-local function write_generation(key, owner)
+-- For what `takes_away`, the old text goes first: a full server refuses what may take room, but
+-- not after another write of the same script (scriptVerifyOOM in Redis' script.c).
+local function write_generation(key, owner, takes_away)
+  if takes_away then
+    redis.call("UNLINK", key)
+  end
   local text = string.format(
     "generation 1 %d %d %d %d %d %d %d %d",
     owner.number, owner.erased, owner.ended, owner.closed_until,

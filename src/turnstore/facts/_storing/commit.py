@@ -237,19 +237,28 @@ class Committed(NamedTuple):
     is_short: bool
 
 
-def begin(place: OwnerPlace, norms: Sequence[str] = (), operation: str = "begin") -> Flow[Began]:
+def begin(
+    place: OwnerPlace,
+    norms: Sequence[str] = (),
+    operation: str = "begin",
+    *,
+    takes_away: bool = False,
+) -> Flow[Began]:
     """Begin to write for an owner: one call.
 
     Args:
         place: The owner's.
         norms: What is going to be stored, to be told what is there already.
         operation: What the caller asked for, in the words of an error.
+        takes_away: Whether it only removes, which a full server has to let it do.
 
     Raises:
         ErasedError: Everything of the owner is being erased just now.
+        OutOfMemoryError: The server is full.
     """
+    values = {"takes_away": int(takes_away)}
     began: Began = yield script_call(
-        "facts_begin", place, {}, _read_began, more=norms, operation=operation
+        "facts_begin", place, values, _read_began, more=norms, operation=operation
     )
     return began
 

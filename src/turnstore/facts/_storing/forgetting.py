@@ -188,7 +188,7 @@ def _change(
     place: OwnerPlace, changes: Sequence[Change], operation: str, ttl_ms: int
 ) -> Flow[Sequence[str]]:
     """Make changes that need no vector, and say what became of each: two calls."""
-    began = yield from begin(place, (), operation)
+    began = yield from begin(place, (), operation, takes_away=True)
     if not began.spaces:  # all of it went since it was read, or what says where vectors lie
         yield from check_whole(place, (), operation)
         return ["0"] * len(changes)
