@@ -180,6 +180,10 @@ _NO_CONNECTION: tuple[tuple[type[Exception], str, str], ...] = (
         "Check the host, the port and whether it speaks TLS, or try again",
     ),
 )
+_ALL_TAKEN = (
+    "all connections of its client are in use",
+    "Let the client have more (max_connections), or wait for one: redis.BlockingConnectionPool",
+)
 _UNUSABLE = (
     "no connection that can be used",
     "Try again, or check that the URL and the port agree about TLS (redis://, rediss://)",
@@ -320,6 +324,8 @@ def _why(text: str, error: Exception, *, is_ready: bool, unsent: bool) -> tuple[
             if isinstance(below, kind) and (unsent or kind not in (ssl.SSLError, TimeoutError)):
                 return reason, advice
         below = below.__cause__ or below.__context__
+    if unsent and "Too many connections" in text:
+        return _ALL_TAKEN
     if _REFUSED_AT_EACH in text:
         return _why(text, ConnectionRefusedError(), is_ready=is_ready, unsent=unsent)
     return _UNUSABLE if unsent else ("no answer from the server", "")

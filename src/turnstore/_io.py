@@ -53,6 +53,10 @@ AsyncClient: TypeAlias = "redis.asyncio.Redis | redis.asyncio.RedisCluster"
 # How a client that was made from a URL sends again: some 1.5 seconds in all, in seconds.
 _RETRIES, _BACKOFF_BASE, _BACKOFF_CAP = 4, 0.05, 1.0
 
+# As many connections as there are operations at a time, which redis-py 8 would end at 100 with an
+# error. `max_connections` of a URL counts before it.
+_UNLIMITED = 2**31
+
 # How many keys the server looks at in one step of a scan.
 _SCANNED = 1000
 
@@ -304,7 +308,7 @@ def _scan(client: Client, step: Scan) -> tuple[Any, list[bytes]]:
         (name, cursor), *later = step.at or _nodes(client, step)
         node = anyone.get_node(node_name=name)
         return _scanned(anyone.scan(cursor, target_nodes=node, **options), later)
-    except FAULTS as error:
+    except _faults_of(client) as error:
         raise translated(error, _as_call(step)) from error
 
 
@@ -318,7 +322,9 @@ async def _ascan(client: AsyncClient, step: Scan) -> tuple[Any, list[bytes]]:
         (name, cursor), *later = step.at or _nodes(client, step)
         node = client.get_node(node_name=name)
         return _scanned(await anyone.scan(cursor, target_nodes=node, **options), later)
-    except FAULTS as error:
+    except _faults_of(client) as error:
+        if isinstance(error, RuntimeError) and not is_of_another_loop(error):
+            raise
         raise translated(error, _as_call(step)) from error
 
 
@@ -365,9 +371,10 @@ def connect(url: str, *, is_cluster: bool) -> Client:
     check_url(url)
     if not is_cluster:
         backoff = ExponentialBackoff(cap=_BACKOFF_CAP, base=_BACKOFF_BASE)
-        return redis.Redis.from_url(url, retry=Retry(backoff, _RETRIES))
+        retry = Retry(backoff, _RETRIES)
+        return redis.Redis.from_url(url, retry=retry, max_connections=_UNLIMITED)
     try:
-        return redis.RedisCluster.from_url(url)
+        return redis.RedisCluster.from_url(url, max_connections=_UNLIMITED)
     except FAULTS as error:
         msg = f"no node of the cluster answered; nothing was sent. The client said: {error}"
         raise UnavailableError(msg) from error
@@ -377,9 +384,9 @@ def aconnect(url: str, *, is_cluster: bool) -> AsyncClient:
     """Make an asyncio client from a URL; see `connect`."""
     check_url(url)
     if is_cluster:
-        return redis.asyncio.RedisCluster.from_url(url)
-    backoff = ExponentialBackoff(cap=_BACKOFF_CAP, base=_BACKOFF_BASE)
-    return redis.asyncio.Redis.from_url(url, retry=AsyncRetry(backoff, _RETRIES))
+        return redis.asyncio.RedisCluster.from_url(url, max_connections=_UNLIMITED)
+    retry = AsyncRetry(ExponentialBackoff(cap=_BACKOFF_CAP, base=_BACKOFF_BASE), _RETRIES)
+    return redis.asyncio.Redis.from_url(url, retry=retry, max_connections=_UNLIMITED)
 
 
 def check_url(url: str) -> None:

@@ -97,6 +97,9 @@ class Store:
     ) -> Self:
         """Make a store with a client of its own, which `close` closes.
 
+        It has as many connections as there are operations at a time, unless the URL says
+        `max_connections=…`.
+
         Args:
             url: `redis://`, `rediss://` or `unix://`, with any option of redis-py's
                 `from_url` in its query; it goes there untouched.

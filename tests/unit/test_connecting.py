@@ -134,7 +134,7 @@ def test_all_connections_of_the_pool_are_taken(kind: str) -> None:
             return redis.Redis(connection_pool=pool)
         return redis.asyncio.Redis(connection_pool=asynchronous)
 
-    _nothing_sent(_failed(kind, made=made), "no connection that can be used")
+    _nothing_sent(_failed(kind, made=made), "all connections of its client are in use")
 
 
 @contextmanager
