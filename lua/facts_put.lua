@@ -17,7 +17,7 @@ RETURNS int  vectors put; facts that were changed or removed meanwhile are left 
 
 ERRORS
   ERASED <what>    erased since `began`; nothing was written
-  CORRUPT, FORMAT  what is stored cannot be read; what came before it was written
+  CORRUPT, FORMAT  what is stored cannot be read; nothing was written
 ]]
 --# include allowed
 --# include owner
@@ -37,20 +37,9 @@ local owner, refusal = still_begun(generation, nil, nil, began)
 if not owner then
   return redis.error_reply(refusal)
 end
-local put = 0
-local left_ms = redis.call("PTTL", facts)
-local is_search = engine_of(space) == "search"
-if #KEYS >= first_of_vector and left_ms > 0 then
-  -- The vector is the first that is written; it has to live no longer than its fact.
-  refusal = forbidden(KEYS[first_of_vector], "PEXPIRE")
-    or is_search and forbidden(postings, "HSET") or nil
-end
-if refusal then
-  return redis.error_reply(refusal)
-end
+local put = {}
 for at = first_of_part, #ARGV, 3 do
-  local id, key = ARGV[at], KEYS[first_of_vector + (at - first_of_part) / 3]
-  local text = redis.call("HGET", facts, id)
+  local id, text = ARGV[at], redis.call("HGET", facts, ARGV[at])
   local fact
   if text then
     fact, refusal = parse_fact(text)
@@ -59,14 +48,27 @@ for at = first_of_part, #ARGV, 3 do
     end
   end
   if fact and fact.revision == ARGV[at + 1] then
-    put_vector(space, key, id, fact, digest, ARGV[at + 2])
-    if left_ms > 0 then
-      redis.call("PEXPIRE", key, left_ms)
-    end
-    put = put + 1
+    local key = KEYS[first_of_vector + (at - first_of_part) / 3]
+    table.insert(put, { id = id, key = key, fact = fact, vector = ARGV[at + 2] })
   end
 end
-if put > 0 and left_ms > 0 and is_search then
+local left_ms = redis.call("PTTL", facts)
+local is_short = engine_of(space) == "search" and left_ms > 0
+if #put > 0 and left_ms > 0 then
+  -- A vector has to live no longer than its fact.
+  refusal = forbidden(put[1].key, "PEXPIRE", is_short and "HSET" or nil)
+    or is_short and forbidden(postings, "HSET") or nil
+end
+if refusal then
+  return redis.error_reply(refusal)
+end
+if #put > 0 and is_short then
   redis.call("HSET", postings, "#e", "0") -- the next commit renews all documents
 end
-return put
+for _, one in ipairs(put) do
+  put_vector(space, one.key, one.id, one.fact, digest, one.vector)
+  if left_ms > 0 then
+    redis.call("PEXPIRE", one.key, left_ms)
+  end
+end
+return #put

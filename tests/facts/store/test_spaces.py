@@ -11,7 +11,7 @@ import pytest
 from tests.facts.meaning.kit import DIMENSIONS, embed
 from tests.facts.store.raw import look, place_of
 from tests.servers.facade import inner
-from turnstore import EngineMismatchError, ServerError
+from turnstore import CorruptTurnError, EngineMismatchError, ServerError
 from turnstore.facts import NewFact, Plain, Search, VectorSet
 
 if TYPE_CHECKING:
@@ -249,6 +249,28 @@ async def test_a_migration_that_breaks_off_goes_on_where_it_stopped(
     assert moved.embedded <= 132 - len(asked) + 64
     assert await finds(new_facts(**OTHER)) == ["Ada knows 7."]
     look(server, new_facts(**OTHER), "ada")
+
+
+async def test_what_is_damaged_meanwhile_keeps_the_others_from_being_put(
+    new_facts: NewFacts, server: Server
+) -> None:
+    """Documents that were put have a shorter life than others, until all are renewed."""
+    old = new_facts()
+    await fill(old)
+    names, last = place_of(old, "ada").keys, (await old.list("ada", 1000))[60].id
+
+    def damaging(texts: list[str]) -> list[list[float]]:
+        if TEXTS[0] in texts:  # they are read, and not put yet
+            server.raw.hset(names.facts, last, b"rubbish")
+        return turned(texts)
+
+    with pytest.raises(CorruptTurnError):
+        await new_facts(**{**OTHER, "embed": damaging}).migrate()
+    _, target = server.raw.hget(names.postings, "#v").decode().split()
+    place = place_of(old, "ada")
+    ids = [id_.decode() for id_ in server.raw.zrange(names.order, 0, -1)]
+    homes = {place.vectors(target), *(place.vector(target, id_) for id_ in ids)} - {names.facts}
+    assert [home for home in homes if server.raw.exists(home)] == []
 
 
 async def test_two_embedders_serve_while_owners_are_moved(
