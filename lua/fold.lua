@@ -40,14 +40,19 @@ local value = ARGV[5]
 local began = tonumber(ARGV[6])
 local member = ARGV[7]
 
-if redis.call("GET", lease) == token then
+local function renew_or_give_back()
+  if redis.call("GET", lease) ~= token then
+    return
+  end
   if lease_ms > 0 then
     redis.call("PEXPIRE", lease, lease_ms)
   else
     redis.call("DEL", lease)
   end
 end
+
 if value == "" then
+  renew_or_give_back()
   return 0
 end
 local head, refusal = read_head(turns)
@@ -60,28 +65,26 @@ end
 local known = string.match(redis.call("GETRANGE", summary, 0, 40), "^w?%[1,(%d+),")
 local no, turn_id = string.match(upto, "^(%d+)%-(.+)$")
 no = tonumber(no)
-if tonumber(known) == no and redis.call("GET", summary) == value then
-  return 1 -- sent again after its answer was lost
-end
-if tonumber(known or 0) ~= covered or no > head.no then
-  return 0
-end
+-- It may have been sent again after its answer was lost.
+local is_stored = tonumber(known) == no and redis.call("GET", summary) == value
+local fits = not is_stored and tonumber(known or 0) == covered and no <= head.no
 -- An element that was trimmed away meanwhile is covered all the same; one that was undone,
 -- and has another in its place, is not.
-if no >= head.first_no then
+if fits and no >= head.first_no then
   local last
   last, refusal = read_header(turns, no - head.first_no + 1)
   if refusal then
     return redis.error_reply(refusal)
   end
-  if last.turn_id ~= turn_id then
-    return 0
+  fits = last.turn_id == turn_id
+end
+renew_or_give_back()
+if fits then
+  local ttl_ms = redis.call("PTTL", turns)
+  if ttl_ms > 0 then
+    redis.call("SET", summary, value, "PX", ttl_ms)
+  else
+    redis.call("SET", summary, value)
   end
 end
-local ttl_ms = redis.call("PTTL", turns)
-if ttl_ms > 0 then
-  redis.call("SET", summary, value, "PX", ttl_ms)
-else
-  redis.call("SET", summary, value)
-end
-return 1
+return (is_stored or fits) and 1 or 0

@@ -35,6 +35,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "lease_take": {"token": "t", "lease_ms": 60_000, "ticket_ms": 5_000, "max_waiters": 4},
     "owner_begin": {},
     "owner_counts": {},
+    "owner_name": {"member": "m"},
     "owner_page": {"before": 0, "limit": 10},
     "owner_title": {"began": 1, "member": "m", "title": "[]"},
     "page": {"before": 0, "max_turns": 0},
@@ -109,11 +110,8 @@ def test_a_script_leaves_no_global(raw: Raw) -> None:
 
 # The scripts of leases read the queue alone; tests/leases has their tests. Those of owners have
 # theirs in tests/owners.
-READERS = [
-    name
-    for name in NAMES
-    if "turns" in _scripts.load(name).keys and name not in ("expire", "clear", "owner_title")
-]
+UNREAD = ("expire", "clear", "owner_name", "owner_title")
+READERS = [name for name in NAMES if "turns" in _scripts.load(name).keys and name not in UNREAD]
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -170,6 +168,29 @@ def test_a_damaged_element_is_told_and_nothing_is_written(
     with pytest.raises(redis.ResponseError, match=says):
         raw.run(name)
     assert raw.held == before
+
+
+@pytest.mark.parametrize("lease_ms", [0, 60_000])
+@pytest.mark.parametrize(
+    "content, says",
+    [
+        (["hello", *THREE[1:]], "CORRUPT"),
+        (["head 2 x", *THREE[1:]], "FORMAT"),
+        ([*THREE[:3], "hello"], "CORRUPT"),
+    ],
+)
+def test_a_summary_that_is_refused_leaves_the_lease(
+    content: list[str], says: str, lease_ms: int, raw: Raw
+) -> None:
+    raw.put(content)
+    lease = raw.key.replace(":turns", ":lease")
+    raw.redis.set(lease, "t", px=30_000)
+    with pytest.raises(redis.ResponseError, match=f"^{says}"):
+        raw.run("fold", upto="3-c", value="[1,3]", lease_ms=lease_ms)
+    assert raw.redis.get(lease) == b"t"
+    assert raw.redis.pttl(lease) <= 30_000
+    raw.run("fold", upto="", value="", lease_ms=0)
+    assert raw.redis.exists(lease) == 0, "given back, whatever is stored"
 
 
 def test_an_append_that_would_have_to_drop_a_damaged_element(raw: Raw) -> None:
