@@ -39,12 +39,14 @@ class PendingTurn(Pending):
     """
 
     def __init__(self, run: Runner, place: Place, messages: Input, **options: Any) -> None:
+        options["options"].context.check_sync()
         super().__init__(place, messages, **options)
         self._run = run
-        self._holding = None if self._hold is None else Holding(run, self._hold)
+        self._holding: Holding | None = None
 
     def __enter__(self) -> Self:
-        hold, holding = self._hold, self._holding
+        hold = self._new_hold()
+        holding = self._holding = None if hold is None else Holding(self._run, hold)
         try:
             if hold is not None and holding is not None:
                 self._run(self._take(hold))
@@ -125,10 +127,11 @@ class AsyncPendingTurn(Pending):
     def __init__(self, run: AsyncRunner, place: Place, messages: Input, **options: Any) -> None:
         super().__init__(place, messages, **options)
         self._run = run
-        self._holding = None if self._hold is None else AsyncHolding(run, self._hold)
+        self._holding: AsyncHolding | None = None
 
     async def __aenter__(self) -> Self:
-        hold, holding = self._hold, self._holding
+        hold = self._new_hold()
+        holding = self._holding = None if hold is None else AsyncHolding(self._run, hold)
         try:
             if hold is not None and holding is not None:
                 await self._run(self._take(hold))

@@ -29,7 +29,7 @@ from turnstore.testing import ModelServer, Reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from turnstore import AsyncStore, PendingTurn, Store
+    from turnstore import AsyncStore, Store
     from turnstore.context.context import Prepared
 
 CHAT, RESPONSES = FORMATS["openai.chat"], FORMATS["openai.responses"]
@@ -381,20 +381,6 @@ async def test_functions_may_be_async_on_an_async_store(
     await talk(store, PIZZA, context)
     assert [boundary.turns for boundary in told] == [(1, 2)]
     assert context.counts == {}
-
-
-async def test_an_async_function_on_a_sync_store_is_said_in_the_log(
-    make_store: Callable[..., Any], caplog: pytest.LogCaptureFixture
-) -> None:
-    async def facts(query: Query) -> str:
-        return query.text
-
-    context = Context(sources=[facts])
-    turn: PendingTurn
-    with make_store().conversation("ada").turn("hi", context=context) as turn:
-        turn.reply("hi")
-    assert "is async, and this store is not" in caplog.text
-    assert context.counts == {"recall": 1}
 
 
 def test_a_wrapped_client_has_the_context_in_each_step_of_a_tool_loop(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 from collections import Counter
@@ -18,9 +19,11 @@ __all__ = [
     "Asking",
     "check_deadline",
     "check_function",
+    "check_part",
     "check_template",
     "failed",
     "fill",
+    "is_async",
     "said",
     "text_of",
     "transcript",
@@ -79,6 +82,30 @@ def check_function(what: str, function: object) -> None:
     if not callable(function):
         msg = f"{what} is a function, not {type(function).__name__}"
         raise TypeError(msg)
+
+
+def check_part(part: object, place: str) -> None:
+    """Refuse a part of turnstore in a place of a context that is not its own.
+
+    Args:
+        part: A function, or a part: its `_belongs` says where it goes.
+        place: Where it was put: "sources" or "after".
+
+    Raises:
+        TypeError: It belongs elsewhere.
+    """
+    belongs = getattr(part, "_belongs", place)
+    if isinstance(belongs, str) and belongs != place:
+        name = type(part).__name__
+        msg = f"{name} goes into {belongs}, as in Context({belongs}=[…]), and not into {place}"
+        raise TypeError(msg)
+
+
+def is_async(function: object) -> bool:
+    """Tell whether a function, or an object that is called like one, says that it is async."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(type(function), "__call__", None)  # noqa: B004 - whether it is a coroutine's
+    )
 
 
 def check_deadline(what: str, deadline: float | None) -> None:

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from turnstore._calls import Ask
 
-__all__ = ["check_model", "question"]
+from ._common import is_async
+
+__all__ = ["check_model", "is_async_model", "question"]
 
 # Anthropic wants to be told; a summary has a few hundred words.
 _MOST_ANSWERED = 4096
@@ -63,10 +65,19 @@ def question(ask: Any, model: str | None, prompt: str, deadline: float) -> Ask:
     endpoint = _endpoint(ask)
     if endpoint is None:
         return Ask(ask, (prompt,), deadline)
-    is_async = inspect.iscoroutinefunction(inspect.unwrap(endpoint.create))
     options = {"model": model, **endpoint.options(prompt)}
-    complete = _acomplete if is_async else _complete
+    complete = _acomplete if _is_async(endpoint) else _complete
     return Ask(complete, (endpoint.create, options, endpoint.text), deadline, ask)
+
+
+def is_async_model(ask: Any) -> bool:
+    """Tell whether a function or a client that was checked says that it is async."""
+    endpoint = _endpoint(ask)
+    return is_async(ask) if endpoint is None else _is_async(endpoint)
+
+
+def _is_async(endpoint: _Endpoint) -> bool:
+    return inspect.iscoroutinefunction(inspect.unwrap(endpoint.create))
 
 
 def _endpoint(ask: Any) -> _Endpoint | None:

@@ -11,7 +11,7 @@ from turnstore._calls import Ask
 from turnstore.messages import Message
 from turnstore.results import Appended
 
-from ._common import Asking, check_function, failed
+from ._common import Asking, check_function, check_part, failed
 from .retrieval import Recalled
 
 __all__ = ["After", "SavedTurn", "check_after", "finish"]
@@ -64,6 +64,7 @@ def check_after(functions: Sequence[After]) -> None:
         msg = "after is a list of functions; put this one into a list"
         raise TypeError(msg)
     for function in functions:
+        check_part(function, "after")
         check_function("what is done after a save", function)
 
 

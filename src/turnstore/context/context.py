@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,10 +11,21 @@ from turnstore.messages import Format, Message, format_named
 from turnstore.results import History, Turn
 from turnstore.window import Window
 
-from ._common import Asking, said
+from ._common import Asking, is_async, said
+from ._models import is_async_model
 from .after import After, SavedTurn, check_after, finish
 from .entities import Entities, tracked
-from .retrieval import FRAME, Query, Recalled, Retrieval, Source, check_frame, framed, recall
+from .retrieval import (
+    FRAME,
+    Query,
+    Recalled,
+    Retrieval,
+    Source,
+    check_frame,
+    framed,
+    name_of,
+    recall,
+)
 from .rewrite import Rewrite, standalone
 from .summary import Summary
 from .tokens import TokenCounter
@@ -72,7 +83,7 @@ class Context:
             `on_boundary`, `summary`, `after`. And `summary_cut`: a summary was too long.
 
     Raises:
-        TypeError: An argument has the wrong type.
+        TypeError: An argument has the wrong type, or a part stands where another one belongs.
         ValueError: The frame has no place for the texts.
 
     Example:
@@ -135,6 +146,36 @@ class Context:
             check = getattr(part, "_check_store", None)
             if check is not None:
                 check(conversation)
+
+    def check_sync(self) -> None:
+        """Refuse what is async for a conversation of a sync store; for turnstore itself.
+
+        Raises:
+            TypeError: A part says that it is async.
+        """
+        name = next(self._async_parts(), None)
+        if name is not None:
+            msg = (
+                f"{name} is async, and this store is not. In a context for a Store, functions, "
+                "clients and facts are sync (Facts, not AsyncFacts); or use AsyncStore"
+            )
+            raise TypeError(msg)
+
+    def _async_parts(self) -> Iterator[str]:
+        """Name the parts that say that they are async."""
+        for retrieval in self._retrievals:
+            if is_async(retrieval.source):
+                yield name_of(retrieval.source if type(retrieval) is Retrieval else retrieval)
+        functions: list[object] = [*self.after]
+        if self.rewrite is not None:
+            functions.append(self.rewrite.model)
+        if self.entities is not None:
+            functions.append(self.entities.extract)
+        if self.topics is not None:
+            functions += [self.topics.embed, self.topics.on_boundary]
+        yield from (name_of(function) for function in functions if is_async(function))
+        if self.summary is not None and is_async_model(self.summary.ask):
+            yield f"the model of the summary ({name_of(self.summary.ask)})"
 
     def prepare(  # noqa: PLR0913 - what a turn has
         self,

@@ -14,7 +14,15 @@ from turnstore._calls import Ask
 from turnstore.messages import Message
 from turnstore.window import limit
 
-from ._common import Asking, check_deadline, check_function, check_template, failed, fill
+from ._common import (
+    Asking,
+    check_deadline,
+    check_function,
+    check_part,
+    check_template,
+    failed,
+    fill,
+)
 from .tokens import TokenCounter
 
 __all__ = [
@@ -26,6 +34,7 @@ __all__ = [
     "Texts",
     "check_frame",
     "framed",
+    "name_of",
     "recall",
 ]
 
@@ -131,6 +140,7 @@ class Retrieval:
         Retrieval(handbook, deadline=0.5, tokens=500, strict=False, title='Handbook')
     """
 
+    _belongs = "sources"
     __slots__ = ("_ask", "deadline", "failures", "source", "strict", "title", "tokens")
 
     def __init__(
@@ -142,6 +152,7 @@ class Retrieval:
         strict: bool = False,
         title: str | None = None,
     ) -> None:
+        check_part(source, "sources")
         check_function("a source", source)
         check_deadline("Retrieval", deadline)
         if title is not None and not isinstance(title, str):
@@ -158,7 +169,7 @@ class Retrieval:
 
     def __repr__(self) -> str:
         return (
-            f"Retrieval({_name(self.source)}, deadline={self.deadline}, tokens={self.tokens}, "
+            f"Retrieval({name_of(self.source)}, deadline={self.deadline}, tokens={self.tokens}, "
             f"strict={self.strict}, title={self.title!r})"
         )
 
@@ -190,7 +201,7 @@ def recall(
         except Exception as error:
             retrieval.failures += 1
             instead = "the error is raised" if retrieval.strict else "its texts are left out"
-            failed(counts, "recall", error, f"{_name(retrieval.source)}: {instead}")
+            failed(counts, "recall", error, f"{name_of(retrieval.source)}: {instead}")
             if retrieval.strict:
                 raise
     return tuple(recalled)
@@ -278,9 +289,10 @@ def _read_out(source: Source) -> Callable[[Query], Any]:
         found = source(query)
         return list(found) if inspect.isgenerator(found) else found
 
-    answer.__qualname__ = _name(source)
+    answer.__qualname__ = name_of(source)
     return answer
 
 
-def _name(function: object) -> str:
+def name_of(function: object) -> str:
+    """Give the name of a function, or of the class of an object that is called like one."""
     return str(getattr(function, "__qualname__", type(function).__name__))

@@ -78,11 +78,8 @@ class AsyncExchanges(ExchangesBase):
         speakers: Sequence[str] = ("User", "Assistant"),
         owner: str | None = None,
     ) -> None:
-        if not isinstance(facts, AsyncFacts):
-            msg = f"AsyncExchanges takes AsyncFacts, not {type(facts).__name__}"
-            raise TypeError(msg)
         super().__init__(
-            base_in(facts, asynchronous=True),
+            base_in("Exchanges", facts, asynchronous=True),
             background=background,
             limit_=limit,
             most=most,

@@ -104,7 +104,7 @@ class AsyncExtraction(BaseExtraction):
         queue: int = 1000,
     ) -> None:
         super().__init__(
-            base_in(facts, asynchronous=True),
+            base_in("Extraction", facts, asynchronous=True),
             facts,
             ask,
             model=model,

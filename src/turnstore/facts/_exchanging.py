@@ -50,6 +50,8 @@ class ExchangesBase:
             forgotten.
     """
 
+    _belongs = "after"
+
     def __init__(  # noqa: PLR0913 - settings, by keyword
         self,
         base: Base,

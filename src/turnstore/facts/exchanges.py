@@ -84,11 +84,8 @@ class Exchanges(ExchangesBase):
         speakers: Sequence[str] = ("User", "Assistant"),
         owner: str | None = None,
     ) -> None:
-        if not isinstance(facts, Facts):
-            msg = f"Exchanges takes Facts, not {type(facts).__name__}"
-            raise TypeError(msg)
         super().__init__(
-            base_in(facts, asynchronous=False),
+            base_in("Exchanges", facts, asynchronous=False),
             background=background,
             limit_=limit,
             most=most,

@@ -103,7 +103,7 @@ class Extraction(BaseExtraction):
         queue: int = 1000,
     ) -> None:
         super().__init__(
-            base_in(facts, asynchronous=False),
+            base_in("Extraction", facts, asynchronous=False),
             facts,
             ask,
             model=model,

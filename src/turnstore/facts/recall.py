@@ -91,7 +91,7 @@ class Recall(Retrieval):
         wording: Wording | None = None,
         title: str | None = TITLE,
     ) -> None:
-        base = base_in(facts, asynchronous=isinstance(facts, AsyncFacts))
+        base = base_in("Recall", facts, asynchronous=isinstance(facts, AsyncFacts))
         if owner is not None:
             base.ground.owner(owner)  # which checks it
         if wording is not None and not callable(wording):

@@ -158,7 +158,7 @@ class MemoryTools(_Tools):
         zone: tzinfo = UTC,
         turn: PendingTurn | None = None,
     ) -> None:
-        base = base_in(facts, asynchronous=False)
+        base = base_in("MemoryTools", facts, asynchronous=False)
         super().__init__(base, facts, owner, conversation, memory, zone, turn)
         self._run: Runner = run_in(facts)
 
@@ -256,7 +256,7 @@ class AsyncMemoryTools(_Tools):
         zone: tzinfo = UTC,
         turn: AsyncPendingTurn | None = None,
     ) -> None:
-        base = base_in(facts, asynchronous=True)
+        base = base_in("MemoryTools", facts, asynchronous=True)
         super().__init__(base, facts, owner, conversation, memory, zone, turn)
         self._run: AsyncRunner = run_in(facts)
 

@@ -137,7 +137,7 @@ class WorkingMemory(_Blocks):
         strict: bool = False,
         title: str = TITLE,
     ) -> None:
-        base = base_in(facts, asynchronous=False)
+        base = base_in("WorkingMemory", facts, asynchronous=False)
         super().__init__(base, blocks, deadline=deadline, strict=strict, title=title)
         self._run: Runner = run_in(facts)
 
@@ -271,7 +271,7 @@ class AsyncWorkingMemory(_Blocks):
         strict: bool = False,
         title: str = TITLE,
     ) -> None:
-        base = base_in(facts, asynchronous=True)
+        base = base_in("WorkingMemory", facts, asynchronous=True)
         super().__init__(base, blocks, deadline=deadline, strict=strict, title=title)
         self._run: AsyncRunner = run_in(facts)
 

@@ -13,6 +13,7 @@ from turnstore.facts import (
     AsyncExtraction,
     AsyncFacts,
     Block,
+    Exchanges,
     Extraction,
     Facts,
     MemoryTools,
@@ -71,13 +72,20 @@ async def test_facts_of_the_other_kind_are_refused(facts: Facts) -> None:
     async with redis.asyncio.Redis(port=1) as client:
         store = AsyncStore(client, name="test")
         others = AsyncFacts(store, embed=embed, dimensions=64, embedder="words:1")
-        with pytest.raises(TypeError, match="Facts are needed here, not AsyncFacts"):
+        with pytest.raises(TypeError, match="Extraction takes Facts, not AsyncFacts; AsyncExtr"):
             Extraction(others, answer)  # type: ignore[arg-type]  # as said
-        with pytest.raises(TypeError, match="AsyncFacts are needed here, not Facts"):
+        with pytest.raises(TypeError, match="AsyncExtraction takes AsyncFacts, not Facts; Extr"):
             AsyncExtraction(facts, answer)  # type: ignore[arg-type]  # as said
-    for made in (lambda: Extraction(None, answer), lambda: WorkingMemory("facts")):  # type: ignore[arg-type]  # as said
-        with pytest.raises(TypeError, match="Facts are needed, not"):
-            made()
+        with pytest.raises(TypeError, match="Exchanges takes Facts, not AsyncFacts; AsyncExch"):
+            Exchanges(others)  # type: ignore[arg-type]  # as said
+        with pytest.raises(TypeError, match="MemoryTools takes Facts, not AsyncFacts; AsyncMem"):
+            MemoryTools(others, "ada")  # type: ignore[arg-type]  # as said
+    with pytest.raises(TypeError, match=r"^Extraction takes Facts, not NoneType$"):
+        Extraction(None, answer)  # type: ignore[arg-type]  # as said
+    with pytest.raises(TypeError, match=r"^WorkingMemory takes Facts, not str$"):
+        WorkingMemory("facts")  # type: ignore[arg-type]  # as said
+    with pytest.raises(TypeError, match=r"^Extraction takes Facts, not WorkingMemory$"):
+        Extraction(WorkingMemory(facts), answer)  # type: ignore[arg-type]  # as said
 
 
 @pytest.mark.parametrize("owner", ["", None, 7, b"ada"])

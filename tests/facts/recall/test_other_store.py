@@ -9,7 +9,7 @@ import pytest
 from tests.facts.meaning.kit import facts_in
 from tests.servers.facade import inner
 from turnstore import Store
-from turnstore.context import Context
+from turnstore.context import Context, Retrieval
 from turnstore.facts import (
     AsyncExchanges,
     AsyncExtraction,
@@ -23,6 +23,8 @@ from turnstore.facts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.conftest import NewStore
     from tests.servers.proxy import Proxy
     from tests.servers.running import Server
@@ -82,6 +84,43 @@ async def test_a_context_refuses_it_before_anything_is_sent(
         assert context.counts == {}
     assert not proxy.count("EVALSHA")
     assert not proxy.count("EVAL")
+
+
+async def test_parts_of_async_facts_are_refused_on_a_sync_store(
+    make_store: Callable[..., Any],
+    make_async_store: Callable[..., Any],
+    engine: str,
+    proxy: Proxy,
+) -> None:
+    facts: Any = inner(facts_in(make_async_store(at=proxy), engine=engine, embed=never))
+    chat = make_store(at=proxy).conversation("c", owner="ada")
+    names = ["Recall", "AsyncWorkingMemory", "AsyncExchanges", "AsyncExchanges", "AsyncExtraction"]
+    for given, name in zip(parts(facts, is_sync=False), names, strict=True):
+        context = Context(**given)
+        with pytest.raises(TypeError, match=f"^{name} is async, and this store is not"):
+            chat.turn("Hello", context=context)
+        with pytest.raises(TypeError, match=f"^{name} is async"):
+            chat.wrap(never, context=context)([{"role": "user", "content": "Hello"}])
+        assert context.counts == {}
+    assert not proxy.count("EVALSHA")
+    assert not proxy.count("EVAL")
+
+
+async def test_a_part_in_the_place_of_another_one_is_refused(
+    store: AsyncStore, engine: str
+) -> None:
+    is_sync = isinstance(inner(store), Store)
+    facts: Any = inner(facts_in(store, engine=engine, embed=never))
+    for given in parts(facts, is_sync=is_sync):
+        ((place, (part,)),) = given.items()
+        other = "after" if place == "sources" else "sources"
+        swapped: dict[str, Any] = {other: [part]}
+        name = type(part).__name__
+        with pytest.raises(TypeError, match=rf"^{name} goes into {place}, as in Context\({place}="):
+            Context(**swapped)
+        if place == "after":
+            with pytest.raises(TypeError, match=f"^{name} goes into after"):
+                Retrieval(part)
 
 
 async def called(function: Any, *arguments: Any) -> None:

@@ -277,7 +277,7 @@ async def test_arguments_of_no_use(memory: Memory) -> None:
     for options in (*wrong, {"title": 7}):
         with pytest.raises(TypeError):
             Recall(facts, **options)
-    with pytest.raises(TypeError, match="Facts are needed"):
+    with pytest.raises(TypeError, match="Recall takes Facts, not"):
         Recall(memory.store)  # type: ignore[arg-type]  # on purpose
     recall = Recall(facts)
     assert (recall.deadline, recall.tokens, recall.strict) == (0.3, 1000, False)

@@ -143,14 +143,41 @@ async def test_vectors_of_another_embedder_are_never_compared(
         lambda: other.update("ada", "0" * 12, text="x"),
         other.health,
     ):
-        with pytest.raises(EngineMismatchError, match="words:1"):
+        with pytest.raises(EngineMismatchError, match="words:1") as caught:
             await call()
+        mine = f"{options.get('embedder', 'words:1')} {options.get('dimensions', DIMENSIONS)}"
+        assert f"these settings make '{facts.engine} {mine} " in str(caught.value)
     assert look(server, facts, "ada").records == before.records
     assert await finds(facts) == ["Ada knows 7."]
     assert len(await other.list("ada", 1000)) == len(TEXTS) - 1, "what needs no vectors works"
 
 
 # Moving
+
+
+async def test_a_dry_run_writes_nothing(new_facts: NewFacts, server: Server) -> None:
+    """Neither the register of the store, nor an index, nor its alias."""
+    prefix = inner(new_facts())._base.ground.prefix
+
+    def everything() -> tuple[dict[bytes, bytes], list[bytes]]:
+        keys = {key: server.raw.dump(key) for key in server.lives(prefix)}
+        return keys, server.raw.execute_command("FT._LIST") if _has(server, "FT._LIST") else []
+
+    for other in ({}, {"engine": "auto"}):
+        assert (await new_facts(**OTHER, **other).migrate(dry_run=True)).facts == 0
+    assert everything()[0] == {}, "where there are no facts yet"
+    old = new_facts()
+    await fill(old)
+    before = everything()
+    for other in ({}, {"engine": "auto"}, {"engine": "plain"}):
+        looked = await new_facts(**OTHER, **other).migrate(dry_run=True)
+        assert (looked.owners, looked.facts, looked.dry_run) == (2, 131, True)
+        assert everything() == before
+    both = new_facts(**OTHER, previous=inner(old))
+    assert (await both.migrate(dry_run=True, drop=True)).owners == 2
+    assert (await old.migrate(dry_run=True)).owners == 0
+    assert everything() == before
+    assert (await both.migrate()).embedded == 131
 
 
 async def test_facts_are_moved_to_another_embedder(new_facts: NewFacts, server: Server) -> None:

@@ -45,6 +45,8 @@ _MOST_TURNS = 50
 class BaseExtraction:
     """Everything of an extraction but the waiting."""
 
+    _belongs = "after"
+
     def __init__(  # noqa: PLR0913 - settings, by keyword
         self,
         base: Base,

@@ -131,7 +131,7 @@ class Base:
             current = register["current"]
         is_ours = current == backend.space.token
         if not is_ours and not moving:
-            yield from self._check_previous(current, register)
+            yield from self._check_previous(current, register, backend)
         yield from backend.engine.prepare(self.ground, backend.space)
         if register.get(backend.space.token) != backend.space.text:
             yield self._write("HSET", backend.space.token, backend.space.text)
@@ -139,6 +139,10 @@ class Base:
         self._backend = backend
         self._is_prepared = not moving or is_ours
         return backend
+
+    def wanted(self) -> Flow[Backend]:
+        """Choose the engine, and make nothing: one call, and what finds out what the server has."""
+        return self._backend or (yield from self._choose((yield from self.register())))
 
     def register(self) -> Flow[dict[str, str]]:
         """Read which spaces the facts of the store are in: one call."""
@@ -191,15 +195,18 @@ class Base:
     def _backend_of(self, engine: Engine) -> Backend:
         return Backend(self.embedder, engine, engine.space(self.embedder))
 
-    def _check_previous(self, current: str, register: dict[str, str]) -> Flow[None]:
+    def _check_previous(
+        self, current: str, register: dict[str, str], backend: Backend
+    ) -> Flow[None]:
         if self._previous is not None:
-            backend = yield from self._previous.prepare()
-            if backend.space.token == current:
+            earlier = yield from self._previous.prepare()
+            if earlier.space.token == current:
                 return
         msg = (
-            f"the facts of this store are in the space {register.get(current, current)!r}; "
-            f"these settings make another one. Nothing was read or written: use its embedder and "
-            "engine, or move the facts with migrate()"
+            f"the facts of this store are in the space {register.get(current, current)!r}, and "
+            f"these settings make {backend.space.text!r} (engine, embedder, dimensions, how a "
+            "number is stored). Nothing was read or written: use its embedder and engine, or move "
+            "the facts with migrate()"
         )
         raise EngineMismatchError(msg)
 

@@ -17,19 +17,26 @@ __all__ = ["base_in", "check_store", "home_in", "place_in", "run_in", "shared_in
 # All of it is of the same house: the flows of these parts run where the store runs its own.
 
 
-def base_in(facts: Any, *, asynchronous: bool) -> Base:
+def base_in(what: str, facts: Any, *, asynchronous: bool) -> Base:
     """Give what sync and async facts share.
+
+    Args:
+        what: Who takes them, without an "Async" before it: "Extraction".
+        facts: The facts.
+        asynchronous: Whether they have to be of an asyncio store.
 
     Raises:
         TypeError: These are no facts, or of the other kind.
     """
     base = getattr(facts, "_base", None)
-    ours, other = ("AsyncFacts", "Facts") if asynchronous else ("Facts", "AsyncFacts")
-    if not isinstance(base, Base):
-        msg = f"{ours} are needed, not {type(facts).__name__}"
+    kinds = {False: ("Facts", what), True: ("AsyncFacts", f"Async{what}")}
+    ours, taker = kinds[asynchronous]
+    if not isinstance(base, Base) or not hasattr(facts, "add"):
+        msg = f"{taker} takes {ours}, not {type(facts).__name__}"
         raise TypeError(msg)
     if inspect.iscoroutinefunction(facts.add) != asynchronous:
-        msg = f"{ours} are needed here, not {other}"
+        others, other_taker = kinds[not asynchronous]
+        msg = f"{taker} takes {ours}, not {others}; {other_taker} takes those"
         raise TypeError(msg)
     return base
 
