@@ -9,6 +9,7 @@ broken off goes on where it stopped.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -57,15 +58,10 @@ class Migration:
     dry_run: bool
 
 
-class _Count:
-    def __init__(self) -> None:
-        self.owners = self.facts = self.embedded = self.copied = self.dropped = 0
-
-
 def migrate(base: Base, *, drop: bool, dry_run: bool) -> Flow[Migration]:
     """Move all facts of the store to the space of these settings."""
-    backend = yield from base.prepare(moving=True)
-    count = _Count()
+    backend = yield from base.wanted() if dry_run else base.prepare(moving=True)
+    count = Counter[str]()
     places = yield from owners(base.ground)
     for place in places:
         mover = _Mover(base, backend, place, count)
@@ -78,14 +74,21 @@ def migrate(base: Base, *, drop: bool, dry_run: bool) -> Flow[Migration]:
         if drop:
             yield from _drop_indexes(base, backend)
     return Migration(
-        count.owners, count.facts, count.embedded, count.copied, count.dropped, dry_run
+        owners=count["owners"],
+        facts=count["facts"],
+        embedded=count["embedded"],
+        copied=count["copied"],
+        dropped=count["dropped"],
+        dry_run=dry_run,
     )
 
 
 class _Mover:
     """Moves one owner."""
 
-    def __init__(self, base: Base, backend: Backend, place: OwnerPlace, count: _Count) -> None:
+    def __init__(
+        self, base: Base, backend: Backend, place: OwnerPlace, count: Counter[str]
+    ) -> None:
         self._base = base
         self._backend = backend
         self._place = place
@@ -95,8 +98,8 @@ class _Mover:
         """Count what there is to move."""
         spaces, _, facts = yield from self._state()
         if spaces and spaces[0] != self._backend.space.token:
-            self._count.owners += 1
-            self._count.facts += facts
+            self._count["owners"] += 1
+            self._count["facts"] += facts
 
     def move(self, *, drop: bool) -> Flow[None]:
         """Move the owner, unless that was done, and drop what other spaces have."""
@@ -107,8 +110,8 @@ class _Mover:
             if not spaces or spaces[0] == target:
                 break
             if is_new:
-                self._count.owners += 1
-                self._count.facts += facts
+                self._count["owners"] += 1
+                self._count["facts"] += facts
                 is_new = False
             if (yield from self._pass(spaces, changes, facts)):
                 break
@@ -177,8 +180,8 @@ class _Mover:
                         known[id_] = source.engine.unpack(row.packed, source.space)
         lacking = [record for record in records if record.fact.id not in known]
         made = yield from self._base.embed(self._backend, [one.fact.text for one in lacking])
-        self._count.copied += len(known)
-        self._count.embedded += len(lacking)
+        self._count["copied"] += len(known)
+        self._count["embedded"] += len(lacking)
         known.update((one.fact.id, row) for one, row in zip(lacking, made, strict=True))
         return [known[record.fact.id] for record in records]
 
@@ -213,7 +216,7 @@ class _Mover:
                 began = yield from begin(self._place, (), "migrate")
                 part = keys[start : start + _DROPPED_AT_ONCE]
                 yield self._said(began, spaces, -1, spaces, part)
-            self._count.dropped += facts
+            self._count["dropped"] += facts
         began = yield from begin(self._place, (), "migrate")
         yield self._said(began, spaces, -1, (target,))
 
