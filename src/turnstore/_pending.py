@@ -69,7 +69,8 @@ class Pending:
         self._shown: History | None = None  # the part of the history that is sent
         self._injected = ""  # what is sent before it
         self._recalled: tuple[Recalled, ...] = ()  # what of the sources is in that
-        self._hold = None if options.lease is None else Hold(place.keys, options.lease)
+        self._noted: dict[str, Any] = {}  # what the context put into `meta`
+        self._hold: Hold | None = None
         self._began = 0  # the number that the owner gave to this turn
         self._written: list[Message] = []  # the turn as it was stored, all of its pieces
         # A random id is nobody else's; what else may be saved already is looked for.
@@ -204,6 +205,12 @@ class Pending:
             raise RuntimeError(msg)
         return self._history, self._plan
 
+    def _new_hold(self) -> Hold | None:
+        """Make a lease for a block: that of one before may be on its way back still."""
+        lease = self._options.lease
+        self._hold = None if lease is None else Hold(self._place.keys, lease)
+        return self._hold
+
     def _take(self, hold: Hold) -> Flow[None]:
         """Wait for the lease, before anything is loaded."""
         self.load_error = None
@@ -217,7 +224,7 @@ class Pending:
             self.load_error = error
 
     def _load(self) -> Flow[None]:
-        self._replies = []  # of a block that failed before
+        self._forget_last_block()
         options = self._options
         try:
             if self.load_error is not None:
@@ -254,6 +261,18 @@ class Pending:
             log.warning("the turn goes on without memory: %s", error)
             self.load_error = error
         self._history, self._plan = history, (yield from self._with_context(history, plan))
+
+    def _forget_last_block(self) -> None:
+        """Drop what was known in a block that failed, before the turn was entered again."""
+        self._replies = []
+        self._shown, self._injected, self._recalled, self._after = None, "", (), None
+        self._was_saved = False
+        for key, value in self._noted.items():
+            if self.meta.get(key) == value:
+                del self.meta[key]
+        self._noted = {}
+        if self._hold is None:  # else it is of this block: it waited for its lease
+            self.load_error = None
 
     def _look_for_itself(self, history: History) -> Flow[None]:
         """Find out whether this turn was saved before; an error where it is not to be asked again.
@@ -310,7 +329,8 @@ class Pending:
             conversation_id=place.identifier,
             owner=place.owner,
         )
-        self.meta = prepared.meta | self.meta
+        self._noted = {key: value for key, value in prepared.meta.items() if key not in self.meta}
+        self.meta |= self._noted
         summary = ""
         if self.load_error is None:
             closes = prepared.boundary is not None
