@@ -19,7 +19,18 @@ from typing import Any, Final
 
 import orjson
 
-__all__ = ["FAST", "WIDE", "NotJsonError", "dumps", "in_utf8", "loads", "plain", "plain_dict"]
+__all__ = [
+    "FAST",
+    "WIDE",
+    "NotJsonError",
+    "dumped",
+    "dumps",
+    "in_utf8",
+    "loads",
+    "plain",
+    "plain_dict",
+    "utf8",
+]
 
 FAST: Final = ""
 """The codec of JSON that both libraries read alike."""
@@ -68,7 +79,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple):
         return _plain_list(value, depth)
     if hasattr(value, "model_dump"):
-        return plain(_dump_model(value), depth + 1)
+        return plain(dumped(value), depth + 1)
     return _plain_scalar(value)
 
 
@@ -99,6 +110,23 @@ def dumps(value: Any) -> tuple[str, bytes]:
         # `backslashreplace` writes a surrogate as \udXXX, which is its JSON escape.
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return WIDE, text.encode("utf-8", "backslashreplace")
+
+
+def utf8(what: str, text: str) -> bytes:
+    """Write a text in UTF-8.
+
+    Args:
+        what: How the text is named in an error.
+        text: The text.
+
+    Raises:
+        ValueError: It has half a letter in it, a lone surrogate.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        msg = f"{what} has a lone surrogate at position {error.start}, which UTF-8 cannot say"
+        raise ValueError(msg) from None
 
 
 def in_utf8(text: str) -> str:
@@ -147,7 +175,8 @@ def _finite(value: float) -> float:
     return value
 
 
-def _dump_model(model: Any) -> Any:
+def dumped(model: Any) -> Any:
+    """Give the fields of an SDK's model that were set; what is in them need not be JSON."""
     # Not mode="json", which turns NaN into null without a word; and by what a field holds,
     # not by what it was declared to hold. Fields that were never set are left out, as
     # providers refuse some nulls.

@@ -14,6 +14,8 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import NamedTuple
 
+from . import _json
+
 __all__ = [
     "Keys",
     "OwnerKeys",
@@ -158,9 +160,5 @@ def _digest(what: str, text: str, person: bytes, secret: bytes) -> str:
     if not text:
         msg = f"{what} is empty; there is no default"
         raise ValueError(msg)
-    try:
-        data = text.encode()
-    except UnicodeEncodeError as error:
-        msg = f"{what} has a lone surrogate at position {error.start}, which UTF-8 cannot say"
-        raise ValueError(msg) from None
+    data = _json.utf8(what, text)
     return blake2b(data, digest_size=16, person=person, key=secret).hexdigest()

@@ -226,6 +226,7 @@ class Place:
         if title is not None and not 1 <= len(title) <= _owners.TITLE_LENGTH:
             msg = f"a title of {len(title)} characters: use 1 to {_owners.TITLE_LENGTH}, or None"
             raise ValueError(msg)
+        _json.utf8("the title", title or "")
         (identifier,) = _json.loads(self.keys.name)
         return _owners.set_title(self.keys, _owners.listing_name(identifier, title or ""))
 

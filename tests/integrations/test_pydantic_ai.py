@@ -204,6 +204,20 @@ class TestConversationStore:
         assert await conversations.load(name, scope="bob") is None
         assert await conversations.load("nobody") is None
 
+    async def test_many_are_listed_with_few_connections(self, store: AsyncStore) -> None:
+        client: Any = store._client
+        client.connection_pool.max_connections = 40
+        conversations = ConversationStore(store)
+        agent = Agent(TestModel())
+        saved = [await agent.run(str(number)) for number in range(60)]
+        for result in saved:
+            await conversations.save(result, scope="ada")
+        names = [result.conversation.conversation_id for result in reversed(saved)]
+        found = await conversations.list_conversations(scope="ada")
+        assert [one.conversation_id for one in found] == names
+        some = await conversations.list_conversations(scope="ada", limit=25)
+        assert [one.conversation_id for one in some] == names[:25]
+
     async def test_one_writer_wins(self, conversations: ConversationStore) -> None:
         agent = Agent(TestModel())
         first = await agent.run("One")

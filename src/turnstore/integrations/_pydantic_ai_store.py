@@ -29,6 +29,7 @@ _RECORD = TypeAdapter(Record)
 _ENTRY = TypeAdapter(ConversationEntry)
 _NEWEST = Window(turns=1)
 _ALL = Window()
+_AT_ONCE = 20
 
 
 class _Entry(str):
@@ -99,7 +100,8 @@ class ConversationStore(theirs.ConversationStore):
         names = list(dict.fromkeys(str(save["conversation_id"]) for save in reversed(saves)))
         records: list[Record] = []
         while names and (limit is None or len(records) < limit):
-            wanted = len(names) if limit is None else limit - len(records)
+            # Each takes a connection of its own, of which a client may have few.
+            wanted = _AT_ONCE if limit is None else min(limit - len(records), _AT_ONCE)
             found = await gather(*map(self.read_record, names[:wanted]))
             del names[:wanted]
             records += [one for one in found if one and (scope is None or one.scope == scope)]
@@ -118,8 +120,11 @@ class ConversationStore(theirs.ConversationStore):
         saved = {"conversation_id": target}
         # The index first: what is listed and not there is left out by reading.
         listing = [index.append(saved, format=_INDEX) for index in self._indexes(record.scope)]
-        newest, _ = await gather(self._expected(target, expected_revision), gather(*listing))
-        revision = newest.revision
+        listed = gather(*listing)
+        try:
+            revision = (await self._expected(target, expected_revision)).revision
+        finally:
+            await listed
         source = getattr(record.head_id, "conversation", target)
         try:
             if source != target:

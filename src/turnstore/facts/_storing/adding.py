@@ -360,11 +360,7 @@ def _checked_string(name: str, value: str) -> str:
     if not isinstance(value, str):
         msg = f"{name} is text, not {type(value).__name__}"
         raise TypeError(msg)
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        msg = f"{name} has a lone surrogate at position {error.start}, which UTF-8 cannot say"
-        raise ValueError(msg) from None
+    _json.utf8(name, value)
     return value
 
 
