@@ -127,7 +127,8 @@ if refusal then
 end
 if owner then
   -- First: a listed conversation that does not exist is harmless, the reverse is not.
-  list_it(generation, owner, conversations, lives, names, member, name, ttl_ms)
+  local is_new = head.no == 1 and not is_undone(conversations, cleared, member)
+  list_it(generation, owner, conversations, lives, names, member, name, ttl_ms, is_new)
 end
 local element = codec .. header_text(head, count, format, turn_id, counter) .. payload .. "]"
 put_element(turns, summary, head, element, dropped, ttl_ms)

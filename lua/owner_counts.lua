@@ -1,11 +1,12 @@
 --[[
-owner_counts: count what conversations hold, and take those that are gone off the lists.
+owner_counts: count what conversations hold, and take those that have ended off the lists.
 
 KEYS
   1  conversations  zset   the owner's conversations by the time of their last write
   2  lives          zset   the same by the end of their lives
   3  names          hash   their ids and titles
-  4  turns          list*  the turns of each conversation
+  4  cleared        zset   those that were cleared of late
+  5  turns          list*  the turns of each conversation
 
 ARGV
   1  member  text*  the digest of each conversation
@@ -22,12 +23,13 @@ RETURNS {turns, messages, ...}
 local conversations = KEYS[1]
 local lives = KEYS[2]
 local names = KEYS[3]
-local first_of_turns = 4
+local cleared = KEYS[4]
+local first_of_turns = 5
 
 local answer = {}
 for place, member in ipairs(ARGV) do
   local turns, messages = measure(KEYS[first_of_turns + place - 1])
-  if not turns then
+  if not turns and not is_undone(conversations, cleared, member) then
     -- Where a replica is asked, or an ACL forbids it, they are only left out of the answer.
     pcall(take_off, conversations, lives, names, member)
   end

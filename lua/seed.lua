@@ -69,7 +69,7 @@ if refusal then
   return redis.error_reply(refusal)
 end
 if owner then
-  list_it(generation, owner, conversations, lives, names, member, name, ttl_ms)
+  list_it(generation, owner, conversations, lives, names, member, name, ttl_ms, true)
 end
 -- In slices, as Lua's unpack stops at some 8,000 values.
 for start = first_of_list, #ARGV, 1000 do

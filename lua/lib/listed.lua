@@ -28,9 +28,19 @@ local function take_off(conversations, lives, names, member)
   redis.call("HDEL", names, member)
 end
 
+-- Whether a conversation without turns was emptied by an undo (note_undone), within a day: then
+-- its title waits for the turn that comes instead.
+local function is_undone(conversations, cleared, member)
+  local undone = tonumber(redis.call("ZSCORE", cleared, member .. ":undone") or 0)
+  local written = tonumber(redis.call("ZSCORE", conversations, member) or 0)
+  local time = redis.call("TIME")
+  return undone >= written and undone > time[1] * 1000000 + time[2] - LONGEST_US
+end
+
 -- Puts a conversation at the head of its owner's lists, and takes off some of those that have
--- ended a day ago. `owner` is what still_begun answered.
-local function list_it(generation, owner, conversations, lives, names, member, name, ttl_ms)
+-- ended a day ago. `owner` is what still_begun answered; `is_new` says that a title which is
+-- there is of an earlier conversation under this id.
+local function list_it(generation, owner, conversations, lives, names, member, name, ttl_ms, is_new)
   local number = string.format("%d", next_number(owner))
   local left_ms = {}
   for place, key in ipairs({ conversations, lives, names }) do
@@ -39,7 +49,7 @@ local function list_it(generation, owner, conversations, lives, names, member, n
   write_generation(generation, owner)
   redis.call("ZADD", conversations, number, member)
   note_life(lives, member, owner.now, ttl_ms)
-  redis.call("HSETNX", names, member, name)
+  redis.call(is_new and "HSET" or "HSETNX", names, member, name)
   for place, key in ipairs({ conversations, lives, names }) do
     prolong(key, left_ms[place], ttl_ms)
   end
@@ -54,5 +64,5 @@ local function listing_forbidden(generation, conversations, lives, names)
   return forbidden(generation, "SET")
     or forbidden(conversations, "ZADD", "ZREM", "PEXPIRE", "PERSIST")
     or forbidden(lives, "ZADD", "ZRANGEBYSCORE")
-    or forbidden(names, "HSETNX", "HDEL")
+    or forbidden(names, "HSET", "HSETNX", "HDEL")
 end

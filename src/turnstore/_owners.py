@@ -114,9 +114,9 @@ def _info(row: _Row, turns: int, messages: int) -> list[ConversationInfo]:
 
 def title(keys: Keys) -> Flow[str | None]:
     """Read the title of a conversation: one call."""
-    names = () if keys.owner is None else (keys.owner.names,)
-    call = Call("title", names, "hget", (keys.member,), writes=False, read=_read_title)
-    stored: str | None = yield call
+    stored: str | None = yield script_call(
+        "owner_name", keys, {}, _read_title, writes=False, operation="title"
+    )
     return stored
 
 
@@ -133,6 +133,6 @@ def _read_rows(reply: list[Any]) -> list[_Row]:
     return [_Row(*reply[place : place + 3]) for place in range(0, len(reply), 3)]
 
 
-def _read_title(reply: bytes | None) -> str | None:
+def _read_title(reply: bytes) -> str | None:
     titles = _json.loads(reply)[1:] if reply else []
     return titles[0] if titles else None

@@ -196,6 +196,7 @@ ANSWERS: dict[str, Any] = {
     "lease_take": [7, 0, 1],
     "owner_begin": 7,
     "owner_counts": [1, 1],
+    "owner_name": b'["c"]',
     "owner_page": [b"member", 7, b'["c"]'],
     "owner_title": 1,
     "page": [b"1-id-1", b"0", 0, ELEMENTS[0]],
@@ -226,6 +227,7 @@ def do_everything(owner: str | None) -> Recorder:
     chat.summarize(Context(Window(turns=1), summary=Summary(lambda _: "summary")))
     if owner is not None:
         chat.set_title("title")
+        chat.title()
         store.conversations(owner)
         store.erase(owner)
     return client

@@ -82,16 +82,25 @@ class Owner:
         """Give what a list has left to live."""
         return int(self._redis.pttl(getattr(self.keys, name)))
 
+    def age_undone(self, chat: AsyncConversation) -> None:
+        """Let it be two days ago that all turns of a conversation were undone."""
+        days = {self.keys.conversations: digest(chat), self.keys.cleared: f"{digest(chat)}:undone"}
+        for key, member in days.items():
+            self._redis.zincrby(key, -2 * 86_400_000_000, member)
+
     @property
     def agrees(self) -> bool:
-        """Whether the lists know just the conversations that are stored."""
+        """Whether the lists know just the conversations that are stored, or were undone."""
         stored = {one.partition(":")[0] for one in self.stored if one.endswith(":turns")}
         lists = [
             set(self._redis.zrange(self.keys.conversations, 0, -1)),
             set(self._redis.zrange(self.keys.lives, 0, -1)),
             set(self._redis.hkeys(self.keys.names)),
         ]
-        return all({one.decode() for one in listed} == stored for listed in lists)
+        noted = {one.decode() for one in self._redis.zrange(self.keys.cleared, 0, -1)}
+        undone = {one.removesuffix(":undone") for one in noted if one.endswith(":undone")}
+        known = {one.decode() for one in lists[0]}
+        return lists[0] == lists[1] == lists[2] and stored <= known <= stored | undone
 
 
 NOTE = {"generation"}

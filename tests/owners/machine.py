@@ -35,6 +35,7 @@ class Chat:
 
     said: list[str] = field(default_factory=list)
     title: str | None = None
+    """Outlasts an undo of all that was said, and nothing else that ends it."""
     last: int = 0
     """The place of its last write among all."""
     cleared: int = -1
@@ -157,7 +158,8 @@ class Machine(RuleBasedStateMachine):
             on_async, lambda store: store.conversation(id_, owner=owner).set_title(title)
         )
         assert done == bool(chat.said)
-        chat.title = title if chat.said else None
+        if done:
+            chat.title = title
 
     @rule(on_async=either, source=owners, id_=ids, to=ids, adopt=either)
     def fork(self, *, on_async: bool, source: str | None, id_: str, to: str, adopt: bool) -> None:
@@ -177,6 +179,7 @@ class Machine(RuleBasedStateMachine):
             assert fits or there.said == said
             if said and fits:
                 self._write(target, to, said)
+                there.title = None
 
     # what ends something
 
@@ -217,18 +220,24 @@ class Machine(RuleBasedStateMachine):
     @rule(on_async=either, owner=owners, id_=ids)
     def rewind_all(self, *, on_async: bool, owner: str | None, id_: str) -> None:
         self._do(on_async, lambda store: store.conversation(id_, owner=owner).rewind(99))
-        self._chats[owner, id_].end()
-        self._list(owner)
+        self._chats[owner, id_].said = []
 
     @rule(owner=owners, id_=ids)
     def run_out(self, *, owner: str | None, id_: str) -> None:
         chat = self._stores[0].conversation(id_, owner=owner)
         chat.expire(timedelta(milliseconds=1))
         wait_until(lambda: not self._server.raw.exists(chat.key))
-        self._chats[owner, id_].end()
+        if self._chats[owner, id_].said:
+            self._chats[owner, id_].end()
         self._list(owner)
 
     # what is seen
+
+    @rule(on_async=either, owner=somebody, id_=ids)
+    def title(self, *, on_async: bool, owner: str, id_: str) -> None:
+        chat = self._chats[owner, id_]
+        title = self._do(on_async, lambda store: store.conversation(id_, owner=owner).title())
+        assert title == (chat.title if chat.said else None)
 
     @rule(on_async=either, owner=somebody, limit=st.integers(1, 4))
     def pages(self, *, on_async: bool, owner: str, limit: int) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.owners.helping import Owner, digest
+from tests.owners.helping import NOTE, Owner, digest
 from tests.store.talk import texts
 from tests.waiting import wait_until_async
 from turnstore import ConflictError, ConversationPage
@@ -122,13 +122,20 @@ async def test_one_that_has_ended_is_left_out_and_forgotten(
     gone = store.conversation("b", owner="ada")
     await gone.expire(timedelta(milliseconds=1))
     await wait_until_async(lambda: not server.raw.exists(gone.key))
-    await store.conversation("c", owner="ada").rewind()
+    undone = store.conversation("c", owner="ada")
+    await undone.rewind()
     ada = Owner(server, prefix)
     assert len(ada.listed) == 3
-    page = await store.conversations("ada", 1)
-    assert [info.id for info in page] == ["a"]
-    assert page.cursor is None
-    assert ada.listed == [digest(store.conversation("a", owner="ada"))]
+    for _ in range(2):
+        page = await store.conversations("ada", 1)
+        assert [info.id for info in page] == ["a"]
+        assert page.cursor is None
+    a = digest(store.conversation("a", owner="ada"))
+    assert ada.listed == [a, digest(undone)], "its title waits for what is said instead"
+    assert ada.agrees
+    ada.age_undone(undone)
+    assert await listed(store) == ["a"]
+    assert ada.listed == [a]
     assert ada.agrees
 
 
@@ -233,12 +240,96 @@ async def test_a_title(store: AsyncStore) -> None:
     await chat.append("more")
     assert await chat.title() == "Again", "an append keeps it"
     await chat.rewind(2)
+    assert await chat.title() is None
     assert not await chat.set_title("Too late")
+
+
+LISTED = pytest.mark.parametrize("is_listed", [True, False])
+"""Whether somebody lists meanwhile: a page that shows the list does so at any moment."""
+
+
+@LISTED
+async def test_a_title_outlasts_an_undo(store: AsyncStore, *, is_listed: bool) -> None:
+    chat = store.conversation("c", owner="ada")
+    await chat.append("hi")
+    await chat.set_title("Mine")
+    for _ in range(2):
+        await chat.rewind()
+        if is_listed:
+            assert await listed(store) == []
+        assert await chat.title() is None
+        await chat.append("Said in another way")
+        assert await chat.title() == "Mine"
+        assert [info.title for info in await store.conversations("ada")] == ["Mine"]
+    assert await chat.set_title(None)
+    await chat.rewind()
+    await chat.append("And again")
+    assert await chat.title() is None
+
+
+@LISTED
+async def test_a_title_does_not_outlast_an_undo_for_ever(
+    store: AsyncStore, server: Server, prefix: str, *, is_listed: bool
+) -> None:
+    chat = store.conversation("c", owner="ada")
+    await chat.append("hi")
+    await chat.set_title("Mine")
+    await chat.rewind()
+    Owner(server, prefix).age_undone(chat)
+    if is_listed:
+        assert await listed(store) == []
+    await chat.append("The day after tomorrow")
+    assert await chat.title() is None
+
+
+@LISTED
+@pytest.mark.parametrize("undone_before", [True, False])
+async def test_a_title_expires_with_its_conversation(
+    store: AsyncStore, server: Server, *, is_listed: bool, undone_before: bool
+) -> None:
+    chat = store.conversation("c", owner="ada")
+    await chat.append("hi")
+    await chat.set_title("Mine")
+    if undone_before:
+        await chat.rewind()
+        await chat.append("Said in another way")
+    await chat.expire(timedelta(milliseconds=1))
+    await wait_until_async(lambda: not server.raw.exists(chat.key))
+    if is_listed:
+        assert await listed(store) == []
+    assert await chat.title() is None
+    await chat.append("Another conversation")
+    assert await chat.title() is None
+    assert [info.title for info in await store.conversations("ada")] == [None]
+
+
+async def test_what_was_undone_is_cleared_and_erased(
+    store: AsyncStore, server: Server, prefix: str
+) -> None:
+    ada = Owner(server, prefix)
+    first, second = (store.conversation(name, owner="ada") for name in "ab")
+    for chat in (first, second):
+        await chat.append("hi")
+        await chat.set_title("Mine")
+        await chat.rewind()
+    assert len(ada.listed) == 2
+    assert not await first.clear()
+    assert ada.listed == [digest(second)]
+    await first.append("Anew")
+    assert await first.title() is None
+    await store.erase("ada")
+    assert ada.stored == NOTE
 
 
 @pytest.mark.parametrize(
     "title, error",
-    [("", ValueError), ("x" * 201, ValueError), (7, TypeError), (b"x", TypeError)],
+    [
+        ("", ValueError),
+        ("x" * 201, ValueError),
+        ("\ud83d", ValueError),
+        (7, TypeError),
+        (b"", TypeError),
+    ],
 )
 async def test_what_is_no_title(store: AsyncStore, title: Any, error: type[Exception]) -> None:
     chat = store.conversation("c", owner="ada")
@@ -297,6 +388,17 @@ async def test_a_fork_belongs_to_the_same_owner(store: AsyncStore) -> None:
         await chat.fork("a")
 
 
+async def test_a_copy_has_no_title(store: AsyncStore) -> None:
+    chat, taken = (store.conversation(name, owner="ada") for name in "ab")
+    for one in (chat, taken):
+        await one.append("hi")
+        await one.set_title("Mine")
+    await taken.rewind()
+    for name in "bc":
+        assert await (await chat.fork(name)).title() is None
+    assert await chat.title() == "Mine"
+
+
 async def test_a_conversation_without_owner_is_given_one_by_a_fork(store: AsyncStore) -> None:
     chat = store.conversation("a")
     await chat.append("hi")
@@ -306,6 +408,19 @@ async def test_a_conversation_without_owner_is_given_one_by_a_fork(store: AsyncS
     await chat.clear()
     assert texts(await theirs.read()) == ["hi"]
     assert (await store.erase("ada")).turns == 1
+
+
+async def test_a_conversation_says_its_id_and_its_owner(store: AsyncStore) -> None:
+    chat = store.conversation("é:{1}", owner="ada@example.com")
+    assert (chat.id, chat.owner) == ("é:{1}", "ada@example.com")
+    alone = store.conversation("b")
+    assert (alone.id, alone.owner) == ("b", None)
+    await chat.append("hi")
+    copy = await chat.fork("c")
+    assert (copy.id, copy.owner) == ("c", "ada@example.com")
+    assert "ada" not in repr(chat), "it is written to logs"
+    with pytest.raises(AttributeError):
+        chat.id = "d"  # type: ignore[misc]  # what is shown
 
 
 # What it costs
@@ -331,7 +446,7 @@ async def test_the_commands(new_store: NewStore, proxy: Proxy) -> None:
     assert await commands(chat.read) == ["LRANGE"]
     assert await commands(turn) == ["EVALSHA", "LRANGE", "EVALSHA"]
     assert await commands(lambda: chat.set_title("T")) == ["EVALSHA"] * 2
-    assert await commands(chat.title) == ["HGET"]
+    assert await commands(chat.title) == ["EVALSHA"]
     assert await commands(lambda: store.conversations("ada")) == ["EVALSHA"] * 2
     assert await commands(chat.clear) == ["EVALSHA"]
     assert await commands(lambda: store.conversations("ada")) == ["EVALSHA"]

@@ -17,6 +17,16 @@ class AsyncKeeping:
     _place: Place
     _run: AsyncRunner
 
+    @property
+    def id(self) -> str:
+        """The id that it was opened with."""
+        return self._place.identifier
+
+    @property
+    def owner(self) -> str | None:
+        """The id of its owner; None where it has none."""
+        return self._place.owner or None
+
     async def expire(self, ttl: timedelta | None) -> bool:
         """Set how long the conversation lives, until its next append starts anew.
 
@@ -40,7 +50,7 @@ class AsyncKeeping:
         return await self._run(self._place.expire(ttl))
 
     async def clear(self) -> bool:
-        """Delete the conversation, also one that can no longer be read.
+        """Delete the conversation with its summary and its title, also one that is not readable.
 
         With an owner, a turn that began before does not bring it back: its save raises
         `ErasedError`. Long-term facts and exchanges that were drawn from it stay, and are
@@ -115,7 +125,7 @@ class AsyncKeeping:
         """Read the title.
 
         Returns:
-            What `set_title` was given; None where nothing was.
+            What `set_title` was given; None where nothing was, and while there are no turns.
 
         Raises:
             TypeError: The conversation has no owner.
@@ -132,7 +142,9 @@ class AsyncKeeping:
     async def set_title(self, title: str | None) -> bool:
         """Give the conversation a title, for the list of its owner's conversations.
 
-        It lives and goes with the conversation. The store's `redact` does not see it.
+        It lives and goes with the conversation: what is begun anew under the id, and a `fork`,
+        have none. Where all turns are undone, the next one within a day finds it again. The
+        store's `redact` does not see it.
 
         Args:
             title: 1 to 200 characters; None takes it away.

@@ -245,7 +245,8 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
                 copy has the owner of this one, or none.
 
         Returns:
-            The new conversation, with the store's time to live, and the same turns.
+            The new conversation, with the store's time to live, and the same turns. It has no
+            title, and no summary: it may go another way.
 
         Raises:
             TypeError, ValueError: An argument is of no use, the id is this one's own, or
