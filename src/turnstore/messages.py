@@ -5,14 +5,27 @@ Messages stay the JSON of their provider. The rules of each format are in `forma
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from . import _json
 from .formats import FORMATS, Format, Message
+from .formats.replies import added
 
-__all__ = ["FORMATS", "Format", "Input", "Message", "Model", "format_named", "plain_messages"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "Input",
+    "Message",
+    "Model",
+    "format_named",
+    "note",
+    "plain_messages",
+]
+
+_log = logging.getLogger("turnstore")
 
 
 @runtime_checkable
@@ -73,13 +86,37 @@ def plain_messages(given: Input, rules: Format, *, reply: bool = False) -> list[
     return messages
 
 
+def note(meta: dict[str, Any], told: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
+    """Put into a turn's `meta` what a reply says of itself; what the caller put there stays.
+
+    Args:
+        meta: The turn's, which is changed.
+        told: What the replies of the turn before this one have said.
+        about: What this one says; where it is not JSON, the log says so, and it is left out.
+
+    Returns:
+        What all of them say: of the newest, but for what was used, which adds up.
+    """
+    try:
+        about = _json.plain_dict(about)
+    except ValueError as error:
+        _log.warning("saved without its meta, which is not JSON: %s", error)
+        return told
+    if isinstance(told.get("usage"), dict) and isinstance(about.get("usage"), dict):
+        about["usage"] = added(told["usage"], about["usage"])
+    for name, value in about.items():
+        if name not in meta or (name in told and meta[name] == told[name]):
+            meta[name] = value
+    return told | about
+
+
 def _plain_message(item: Any, rules: Format, *, reply: bool) -> Message:
     item = rules.unpacked(item)
     message: Any
     if type(item) is dict:
         message = _json.plain_dict(item)
     elif hasattr(item, "model_dump"):
-        message = _json.plain(item)
+        message = _json.plain(_bare(_json.dumped(item), rules))
     elif isinstance(item, str):
         message = _json.plain(rules.assistant(item) if reply else rules.user(item))
     elif isinstance(item, Mapping):
@@ -92,6 +129,10 @@ def _plain_message(item: Any, rules: Format, *, reply: bool) -> Message:
         raise TypeError(msg)
     rules.check(message)
     return message
+
+
+def _bare(dumped: Any, rules: Format) -> Any:
+    return rules.bare(dumped) if isinstance(dumped, dict) else dumped
 
 
 def _items(given: Input) -> Iterable[Any]:

@@ -11,7 +11,6 @@ from tests.unit.histories import history, system
 from turnstore._compose import compose
 from turnstore.clients._google_contents import (
     ReplyFolding,
-    added,
     given,
     is_continued,
     read,
@@ -19,6 +18,7 @@ from turnstore.clients._google_contents import (
     sending,
     together,
 )
+from turnstore.formats.replies import added
 from turnstore.messages import FORMATS, plain_messages
 
 Json = dict[str, Any]

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from turnstore.clients._calling import Answer
 from turnstore.clients._deltas import Json, as_dict, dicts, is_list
+from turnstore.formats import FORMATS
 from turnstore.formats.anthropic import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_RULES: Final = FORMATS["anthropic.messages"]
 
 # What would make the provider the keeper of the history, or have it rewrite the history.
 _REFUSED: Final = {
@@ -86,15 +89,7 @@ def read(reply: Json) -> Answer:
         dicts(content)[-1].get("type") != "text" or '"tool_use"' in json.dumps(content)
     ):
         unfit = "the reply was cut at max_tokens, in the middle of a block"
-    known = {
-        "model": reply.get("model"),
-        "finish_reason": reason,
-        "usage": reply.get("usage"),
-        "response_id": reply.get("id"),
-        "container": as_dict(reply.get("container")).get("id"),
-    }
-    meta = {name: value for name, value in known.items() if value is not None}
-    return Answer([{"role": "assistant", "content": content}], meta, unfit)
+    return Answer([{"role": "assistant", "content": content}], _RULES.about(reply), unfit)
 
 
 def joined(prefill: Json, message: Json) -> Json:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from turnstore import _json
 from turnstore.clients._deltas import Json, as_dict, is_dict, is_list
 from turnstore.errors import SaveError
+from turnstore.messages import note
 
 if TYPE_CHECKING:
     from turnstore.turn import AsyncPendingTurn, PendingTurn
@@ -131,10 +132,7 @@ class Call:
         if unfit:
             _log.warning("not saved: %s", unfit)
             return
-        try:
-            turn.meta.update(_json.plain(meta))
-        except ValueError as error:
-            _log.warning("saved without its meta, which is not JSON: %s", error)
+        note(turn.meta, {}, meta)
         keep(turn, messages, answer)
 
 

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from turnstore.clients._calling import Answer
-from turnstore.clients._deltas import Json, as_dict, dicts, is_dict, is_list
+from turnstore.clients._deltas import Json, as_dict, dicts, is_list
 from turnstore.clients._folding import ChatFolding, ResponseFolding
+from turnstore.formats import FORMATS
+from turnstore.formats.openai import unparsed
 
 if TYPE_CHECKING:
     from typing import Any
@@ -28,8 +30,8 @@ _FAILED: Final = frozenset(
     {"content_filter", "error", "abort", "cancelled", "insufficient_system_resource"}
 )
 
-# What the SDK adds to its objects, and sends back with some of them.
-_PARSED: Final = ("parsed", "parsed_arguments")
+_CHAT: Final = FORMATS["openai.chat"]
+_RESPONSES: Final = FORMATS["openai.responses"]
 
 _warned: set[str] = set()
 
@@ -64,7 +66,7 @@ class Endpoint(ABC):
                 )
         messages: Any = body.get(self.field)
         if is_list(messages):
-            return [_unparsed(message) for message in messages]
+            return [unparsed(message) for message in messages]
         return [] if messages is None else messages
 
     @abstractmethod
@@ -106,7 +108,7 @@ class Chat(Endpoint):
             unfit = f"the finish reason is {reason}"
         if message and not message.get("role"):  # some providers leave it out
             message = {**message, "role": "assistant"}
-        return Answer([message], _meta(reply, reason), unfit)
+        return Answer([message], _CHAT.about(reply), unfit)
 
 
 class Responses(Endpoint):
@@ -135,33 +137,10 @@ class Responses(Endpoint):
             unfit = f"the response is {status}" if output else "the response has no output"
         elif any(part.get("type") == "refusal" for part in parts):
             unfit = "the model refused"
-        return Answer(output, _meta(reply, status), unfit)
+        return Answer(output, _RESPONSES.about(reply), unfit)
 
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (Chat(), Responses())
-
-
-def _unparsed(message: Any) -> Any:
-    """Leave out what the SDK's `parse` adds to what the model said; no provider knows it."""
-    if not is_dict(message) or message.get("role", "assistant") != "assistant":
-        return message
-    bare = {name: value for name, value in message.items() if name not in _PARSED}
-    for field in ("content", "tool_calls", "function"):
-        if is_list(said := bare.get(field)):
-            bare[field] = [_unparsed(part) for part in said]
-        elif is_dict(said):
-            bare[field] = _unparsed(said)
-    return bare
-
-
-def _meta(reply: Json, reason: object) -> Json:
-    known = {
-        "model": reply.get("model"),
-        "finish_reason": reason,
-        "usage": reply.get("usage"),
-        "response_id": reply.get("id"),
-    }
-    return {name: value for name, value in known.items() if value is not None}
 
 
 def _warn(option: str, does: str) -> None:

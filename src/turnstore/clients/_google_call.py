@@ -12,6 +12,7 @@ from turnstore.clients import _calling
 from turnstore.clients import _google_contents as contents_api
 from turnstore.clients._calling import Answer
 from turnstore.clients._google_contents import FORMAT, ReplyFolding
+from turnstore.formats.replies import added
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,4 +96,4 @@ class Call(_calling.Call):
 
     def _add_usage(self, usage: Any) -> None:
         if isinstance(usage, dict):
-            self._used = contents_api.added(self._used, usage)
+            self._used = added(self._used, usage)

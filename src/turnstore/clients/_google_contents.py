@@ -134,14 +134,7 @@ def read(reply: Json) -> Answer:
         unfit = "the reply was cut at MAX_TOKENS, and not in a text"
     if content.get("role") != "model":  # some proxies leave it out
         content = {**content, "role": "model"}
-    known = {
-        "model": reply.get("modelVersion"),
-        "finish_reason": reason,
-        "usage": reply.get("usageMetadata"),
-        "response_id": reply.get("responseId"),
-    }
-    meta = {name: value for name, value in known.items() if value is not None}
-    return Answer([content], meta, unfit)
+    return Answer([content], _RULES.about(reply), unfit)
 
 
 def together(pieces: list[Any]) -> list[Any]:
@@ -157,16 +150,6 @@ def together(pieces: list[Any]) -> list[Any]:
         else:
             joined.append(piece)
     return joined
-
-
-def added(usage: Json, further: Json) -> Json:
-    """Add up what several requests of one turn used; what is no number is that of the newest."""
-    return usage | {
-        name: value + usage[name]
-        if isinstance(value, int) and isinstance(usage.get(name), int)
-        else value
-        for name, value in further.items()
-    }
 
 
 class ReplyFolding:

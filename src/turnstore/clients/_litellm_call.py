@@ -12,6 +12,7 @@ from turnstore.clients import _anthropic_messages, _calling, _google_contents
 from turnstore.clients._calling import Answer, sendable, unstorable
 from turnstore.clients._deltas import Json, as_dict, dicts
 from turnstore.clients._litellm_folding import ChunkFolding, EventFolding
+from turnstore.formats.openai import without_additions
 
 if TYPE_CHECKING:
     from turnstore.clients._endpoints import Endpoint
@@ -108,7 +109,8 @@ class Call(_calling.Call):
     def _read_chat(self, reply: Json) -> Answer:
         """Read the first choice, by the provider's own word where LiteLLM has another for it."""
         choice = (dicts(reply.get("choices")) or [Json()])[0]
-        choice["message"] = message = _bare(as_dict(choice.get("message")))
+        message = without_additions(as_dict(choice.get("message")), but=("role", "content"))
+        choice["message"] = message
         answer = self._endpoint.read({**reply, "choices": [choice]})
         word = as_dict(choice.get("provider_specific_fields")).get("native_finish_reason")
         reason = str(word or choice.get("finish_reason")).lower()
@@ -125,15 +127,6 @@ class Call(_calling.Call):
         if not unfit and choice.get("finish_reason") == "length" and _is_cut(message):
             unfit = "the model was cut off while it thought"
         return answer._replace(unfit=unfit)
-
-
-def _bare(message: Json) -> Json:
-    """Leave out what LiteLLM adds to a message: nulls, and the positions of tool calls."""
-    first = {name: message[name] for name in ("role", "content") if name in message}
-    bare = first | {name: value for name, value in message.items() if value is not None}
-    if calls := dicts(bare.get("tool_calls")):
-        bare["tool_calls"] = [{n: v for n, v in call.items() if n != "index"} for call in calls]
-    return bare
 
 
 def _is_cut(message: Json) -> bool:

@@ -50,6 +50,10 @@ class Format:
         """Give what a caller handed in as a message, where it is an object of a framework."""
         return item
 
+    def bare(self, message: Message) -> Message:
+        """Give what the provider said of what an SDK's object holds, which adds to it."""
+        return message
+
     def check(self, message: Message) -> None:
         """Raise ValueError for what this format cannot hold."""
 
@@ -102,6 +106,15 @@ class Format:
     def answer(self, reply: Any) -> Any:
         """Give the messages in what a client returned; anything else is given back."""
         return reply
+
+    def about(self, reply: Any) -> Message:
+        """Give what a client's whole reply says of itself, for `meta`; of anything else nothing.
+
+        Args:
+            reply: An SDK's object, or its JSON.
+        """
+        del reply
+        return {}
 
     def text(self, message: Message) -> str:
         """Give what a person would read in it; empty where there is no text."""

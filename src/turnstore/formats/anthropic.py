@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._format import Format, Message
+from .replies import field, known
 
 __all__ = ["AnthropicMessages", "blocks"]
 
@@ -24,12 +25,15 @@ class AnthropicMessages(Format):
     def unpacked(self, item: Any) -> Any:
         # What the API answers has more fields than a message may have that is sent: the SDK's
         # Message, and the same as a dict.
-        if isinstance(item, Mapping):
-            if "stop_reason" in item and "content" in item:
-                return {"role": "assistant", "content": item["content"]}
-        elif hasattr(item, "stop_reason") and hasattr(item, "content"):
-            return {"role": "assistant", "content": item.content}
-        return item
+        if not _is_whole(item) or hasattr(item, "model_dump"):
+            return item
+        return {"role": "assistant", "content": field(item, "content")}
+
+    def bare(self, message: Message) -> Message:
+        said: Message = self.unpacked(message)
+        if not isinstance(said.get("content"), list):
+            return said
+        return {**said, "content": list(map(_unparsed, said["content"]))}
 
     def check(self, message: Message) -> None:
         role = message.get("role")
@@ -54,14 +58,19 @@ class AnthropicMessages(Format):
         return {**message, "content": said} if said else message
 
     def comparable(self, message: Message) -> Message:
-        # Text alone is short for one block of text; `parse` adds what it made of the text.
-        bare = [
-            {name: value for name, value in block.items() if name != "parsed_output"}
-            if isinstance(block, dict)
-            else block
-            for block in blocks(message)
-        ]
-        return {**message, "content": bare}
+        # Text alone is short for one block of text.
+        return {**message, "content": list(map(_unparsed, blocks(message)))}
+
+    def about(self, reply: Any) -> Message:
+        if not _is_whole(reply):
+            return {}
+        return known(
+            model=field(reply, "model"),
+            finish_reason=field(reply, "stop_reason"),
+            usage=field(reply, "usage"),
+            response_id=field(reply, "id"),
+            container=field(field(reply, "container"), "id"),
+        )
 
 
 def blocks(message: Message) -> list[Any]:
@@ -70,6 +79,19 @@ def blocks(message: Message) -> list[Any]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return content if isinstance(content, list) else []
+
+
+def _is_whole(reply: Any) -> bool:
+    if isinstance(reply, Mapping):
+        return "stop_reason" in reply and "content" in reply
+    return hasattr(reply, "stop_reason") and hasattr(reply, "content")
+
+
+def _unparsed(block: Any) -> Any:
+    """Leave out what the SDK's `parse` adds to a text: what it made of it."""
+    if not isinstance(block, dict):
+        return block
+    return {name: value for name, value in block.items() if name != "parsed_output"}
 
 
 def _ids(message: Message, kind: str, field: str) -> list[str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 from ._format import Format, Message
+from .replies import field, known
 
 __all__ = ["GoogleContents", "camel", "is_empty", "parts"]
 
@@ -43,9 +44,7 @@ class GoogleContents(Format):
 
     def unpacked(self, item: Any) -> Any:
         # An SDK's Content holds bytes where JSON has them in base64.
-        if hasattr(item, "model_dump") and hasattr(item, "parts"):
-            return _without_bytes(item.model_dump(by_alias=True, exclude_none=True))
-        return item
+        return _dumped(item) if hasattr(item, "parts") else item
 
     def check(self, message: Message) -> None:
         role = message.get("role")
@@ -74,6 +73,18 @@ class GoogleContents(Format):
     def answer(self, reply: Any) -> Any:
         candidates = getattr(reply, "candidates", None)
         return candidates[0].content if candidates else reply
+
+    def about(self, reply: Any) -> Message:
+        candidates = field(reply, "candidates")
+        if not isinstance(candidates, list):
+            return {}
+        reason = field(candidates[0], "finishReason", "finish_reason") if candidates else None
+        return known(
+            model=field(reply, "modelVersion", "model_version"),
+            finish_reason=reason,
+            usage=_dumped(field(reply, "usageMetadata", "usage_metadata")),
+            response_id=field(reply, "responseId", "response_id"),
+        )
 
     def comparable(self, message: Message) -> Message:
         # An SDK gives a message back without what it does not know, and with base64 of another
@@ -142,6 +153,12 @@ def _comparable(value: Any) -> Any:
     if isinstance(data := bare.get("data"), str):
         bare["data"] = data.replace("-", "+").replace("_", "/").rstrip("=")
     return bare
+
+
+def _dumped(value: Any) -> Any:
+    if not hasattr(value, "model_dump"):
+        return value
+    return _without_bytes(value.model_dump(by_alias=True, exclude_none=True))
 
 
 def _without_bytes(value: Any) -> Any:

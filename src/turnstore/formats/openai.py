@@ -5,12 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from ._format import Format, Message
+from .replies import field, known
 
-__all__ = ["OpenAIChat", "OpenAIResponses"]
+__all__ = ["OpenAIChat", "OpenAIResponses", "unparsed", "without_additions"]
+
+# What the SDK's `parse` and `stream` add to what the model said; no provider knows it.
+_PARSED = ("parsed", "parsed_arguments")
 
 
 class OpenAIChat(Format):
     """Chat Completions: roles, `tool_calls` in the assistant's message, `tool` messages."""
+
+    def bare(self, message: Message) -> Message:
+        # What `create` gives has the fields that the provider sent, and no others. `parse` and
+        # `stream` add to them; a refusal is null where there is none, as the content may be.
+        if "parsed" not in message:
+            return message
+        return without_additions(unparsed(message), but=("role", "content", "refusal"))
 
     def check(self, message: Message) -> None:
         role = message.get("role")
@@ -74,6 +85,13 @@ class OpenAIChat(Format):
         choices = getattr(reply, "choices", None)
         return choices[0].message if choices else reply
 
+    def about(self, reply: Any) -> Message:
+        choices = field(reply, "choices")
+        if not isinstance(choices, list):
+            return {}
+        reason = field(choices[0], "finish_reason") if choices else None
+        return _about(reply, reason)
+
 
 class OpenAIResponses(Format):
     """Responses: a flat list of items, of which messages are one type among many."""
@@ -116,8 +134,59 @@ class OpenAIResponses(Format):
             return "the model refused"
         return ""
 
+    def bare(self, message: Message) -> Message:
+        said: Message = unparsed(message)
+        return said
+
     def answer(self, reply: Any) -> Any:
-        return getattr(reply, "output", reply)
+        return reply.output if hasattr(reply, "output") and _is_response(reply) else reply
+
+    def about(self, reply: Any) -> Message:
+        if not _is_response(reply):
+            return {}
+        return _about(reply, field(reply, "status") or "completed")
+
+
+def unparsed(message: Any) -> Any:
+    """Leave out of a message of the model what the SDK made of the model's words."""
+    if not isinstance(message, dict) or message.get("role", "assistant") != "assistant":
+        return message
+    bare = {name: value for name, value in message.items() if name not in _PARSED}
+    for name in ("content", "tool_calls", "function"):
+        if isinstance(said := bare.get(name), list):
+            bare[name] = [unparsed(part) for part in said]
+        elif isinstance(said, dict):
+            bare[name] = unparsed(said)
+    return bare
+
+
+def without_additions(message: Message, *, but: tuple[str, ...]) -> Message:
+    """Leave out nulls, `but` of these fields, and the places of tool calls: an SDK adds them."""
+    first: Message = {name: message[name] for name in but if name in message}
+    said = first | {name: value for name, value in message.items() if value is not None}
+    if isinstance(calls := said.get("tool_calls"), list):
+        said["tool_calls"] = [_without_place(call) for call in calls]
+    return said
+
+
+def _is_response(reply: Any) -> bool:
+    # The result of a tool has an output, too.
+    return isinstance(field(reply, "output"), list) and field(reply, "call_id") is None
+
+
+def _about(reply: Any, reason: Any) -> Message:
+    return known(
+        model=field(reply, "model"),
+        finish_reason=reason,
+        usage=field(reply, "usage"),
+        response_id=field(reply, "id"),
+    )
+
+
+def _without_place(call: Any) -> Any:
+    if not isinstance(call, dict):
+        return call
+    return {name: value for name, value in call.items() if name != "index"}
 
 
 def _is_text(part: Any) -> bool:
