@@ -27,7 +27,7 @@ from .errors import (
     TurnIdReusedError,
     TurnstoreError,
 )
-from .messages import Format, Input, Message, format_named, plain_messages
+from .messages import Format, Input, Message, format_named, note, plain_messages
 from .results import Appended, History, Turn, turns_of
 from .window import Window
 
@@ -70,6 +70,7 @@ class Pending:
         self._injected = ""  # what is sent before it
         self._recalled: tuple[Recalled, ...] = ()  # what of the sources is in that
         self._noted: dict[str, Any] = {}  # what the context put into `meta`
+        self._told: dict[str, Any] = {}  # what the replies say of themselves, there, too
         self._hold: Hold | None = None
         self._began = 0  # the number that the owner gave to this turn
         self._written: list[Message] = []  # the turn as it was stored, all of its pieces
@@ -164,12 +165,17 @@ class Pending:
     def reply(self, reply: Input, *, answer: Any = None) -> None:
         """Add what the model said; a turn without a reply is not saved.
 
-        In a tool loop, call it with each message of the model and with each tool result:
-        all of them are stored as one turn, and are part of `messages` from then on.
+        In a tool loop, call it with each answer of the model and with each tool result: all
+        of them are stored as one turn, and are part of `messages` from then on. A whole
+        answer of an SDK also fills `meta`, as a wrapped client does: `model`,
+        `finish_reason`, `usage` (of all answers of the turn together) and `response_id`.
+        What you put there stays.
 
         Args:
-            reply: Text of the model, a message, a completion of the OpenAI SDK, or
-                several messages.
+            reply: Text of the model, a message, several messages, or the whole answer of an
+                SDK in the format of the turn: OpenAI's chat completion or response,
+                Anthropic's `Message`, Google's response. What an SDK adds to it, such as
+                `parsed`, is not stored.
             answer: What an error at the save carries as its `reply`; by default this
                 reply as it was given.
 
@@ -182,6 +188,7 @@ class Pending:
             msg = "the turn was saved already, and this reply would be lost; begin another turn"
             raise RuntimeError(msg)
         messages = plain_messages(self._rules.answer(reply), self._rules, reply=True)
+        self._told = note(self.meta, self._told, self._rules.about(reply))
         self._replies += messages
         self._answer = reply if answer is None else answer
 
@@ -267,10 +274,10 @@ class Pending:
         self._replies = []
         self._shown, self._injected, self._recalled, self._after = None, "", (), None
         self._was_saved = False
-        for key, value in self._noted.items():
+        for key, value in (self._noted | self._told).items():
             if self.meta.get(key) == value:
                 del self.meta[key]
-        self._noted = {}
+        self._noted, self._told = {}, {}
         if self._hold is None:  # else it is of this block: it waited for its lease
             self.load_error = None
 
