@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from . import _json
-from .window import Window
+from .window import MOST, Window
 
 __all__ = [
     "DEFAULT_WINDOW",
@@ -87,7 +87,7 @@ def ordinal(what: str, value: int | None, *, optional: bool = False, least: int 
 
     Raises:
         TypeError: It is no whole number.
-        ValueError: It is below the least one.
+        ValueError: It is below the least one, or above 2**53.
     """
     if optional and value is None:
         return
@@ -96,6 +96,9 @@ def ordinal(what: str, value: int | None, *, optional: bool = False, least: int 
         raise TypeError(msg)
     if value < least:
         msg = f"{what.format(value)}: the least is {least}"
+        raise ValueError(msg)
+    if value > MOST:
+        msg = f"{what.format('…')}: the most is 2**53"
         raise ValueError(msg)
 
 

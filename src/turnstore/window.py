@@ -74,6 +74,10 @@ class Window:
         return -((limit - total) // block) * block
 
 
+MOST = 2**53
+"""The largest whole number that Lua tells from the next one."""
+
+
 def limit(what: str, value: int | None) -> int | None:
     """Check that a limit is None or a whole number of at least 1, and give it back.
 
@@ -83,7 +87,7 @@ def limit(what: str, value: int | None) -> int | None:
 
     Raises:
         TypeError: It is neither None nor an int (a bool is not).
-        ValueError: It is below 1.
+        ValueError: It is below 1, or above `MOST`.
     """
     if value is None:
         return None
@@ -92,5 +96,8 @@ def limit(what: str, value: int | None) -> int | None:
         raise TypeError(msg)
     if value < 1:
         msg = f"{what.format(value)}: a limit is at least 1; None means no limit"
+        raise ValueError(msg)
+    if value > MOST:
+        msg = f"{what.format('…')}: a limit is at most 2**53; None means no limit"
         raise ValueError(msg)
     return value

@@ -258,6 +258,8 @@ def test_what_is_no_window(chat: Any, window: Any) -> None:
     [
         ({"limit": 0}, ValueError),
         ({"limit": -1}, ValueError),
+        ({"limit": 2**62}, ValueError),
+        ({"before": 10**400}, ValueError),
         ({"limit": None}, TypeError),
         ({"limit": 1.0}, TypeError),
         ({"limit": True}, TypeError),
@@ -276,6 +278,7 @@ def test_what_is_no_page(chat: Any, arguments: Any, error: type[Exception]) -> N
         ({}, TypeError),
         ({"messages": -1}, ValueError),
         ({"turns": -1}, ValueError),
+        ({"turns": 2**62}, ValueError),
         ({"messages": 1.0}, TypeError),
         ({"messages": 0.0}, TypeError),
         ({"messages": True}, TypeError),
@@ -292,7 +295,14 @@ def test_what_no_trim_takes(chat: Any, arguments: Any, error: type[Exception]) -
 
 @pytest.mark.parametrize(
     "turns, error",
-    [(0, ValueError), (-1, ValueError), (None, TypeError), (1.0, TypeError), (True, TypeError)],
+    [
+        (0, ValueError),
+        (-1, ValueError),
+        (2**62, ValueError),
+        (None, TypeError),
+        (1.0, TypeError),
+        (True, TypeError),
+    ],
 )
 def test_what_no_rewind_takes(chat: Any, turns: Any, error: type[Exception]) -> None:
     refused(error, lambda: chat.rewind(turns))

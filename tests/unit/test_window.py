@@ -39,6 +39,13 @@ def test_a_limit_is_a_whole_number(field: str, value: Any) -> None:
         Window(**{field: value})
 
 
-@pytest.mark.parametrize("value", [1, 2**70])
+@pytest.mark.parametrize("field", ["turns", "messages"])
+@pytest.mark.parametrize("value", [2**53 + 1, 2**70, 10**400])
+def test_a_limit_is_a_number_that_the_server_can_count_to(field: str, value: int) -> None:
+    with pytest.raises(ValueError, match=rf"Window\({field}=…\): a limit is at most 2\*\*53"):
+        Window(**{field: value})
+
+
+@pytest.mark.parametrize("value", [1, 2**53])
 def test_large_and_small_limits_are_taken(value: int) -> None:
     assert Window(turns=value, messages=value).turns == value

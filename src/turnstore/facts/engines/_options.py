@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from turnstore.window import MOST
+
 __all__ = ["number", "one_of"]
 
 
@@ -16,12 +18,12 @@ def one_of(owner: str, name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(msg)
 
 
-def number(owner: str, name: str, value: int | None, least: int = 1) -> None:
-    """Refuse what is neither None nor a whole number of at least so much.
+def number(owner: str, name: str, value: int | None, least: int = 1, most: int = MOST) -> None:
+    """Refuse what is neither None nor a whole number between two.
 
     Raises:
         TypeError: It is no whole number.
-        ValueError: It is below the least one.
+        ValueError: It is below the least one, or above the most.
     """
     if value is None:
         return
@@ -30,4 +32,7 @@ def number(owner: str, name: str, value: int | None, least: int = 1) -> None:
         raise TypeError(msg)
     if value < least:
         msg = f"{owner}({name}={value}): the least is {least}"
+        raise ValueError(msg)
+    if value > most:
+        msg = f"{owner}({name}=…): the most is {most:,}"
         raise ValueError(msg)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from turnstore._calls import Call
 from turnstore.errors import DeniedError, ServerError, UnavailableError, UnsupportedError
 from turnstore.facts._space import Space
+from turnstore.window import MOST
 
 from ._engine import NOTHING_NEAR, Filter, IndexState, Near, Times, table, with_equals
 from ._index import (
@@ -33,6 +34,15 @@ if TYPE_CHECKING:
 __all__ = ["Search"]
 
 _DTYPES = {"float32": "<f4", "float16": "<f2"}
+# The server takes any number, and ends where it finds no room for what one of them asks for. The
+# most is far beyond what finds more.
+_RANGES = {
+    "m": (2, 512),
+    "ef_construction": (1, 4096),
+    "ef": (1, 1_000_000),
+    "block_size": (1, 1_000_000),
+    "exact": (0, MOST),
+}
 _PROBE = (b"turnstore:probe",)  # no such key, alias or section
 _NO_ALIAS = re.compile(r"(?i)alias")
 _UNTIL = "[-inf {}]"
@@ -66,7 +76,7 @@ class Search:
 
     Raises:
         TypeError: A number is none.
-        ValueError: A number is too small, an option is of the other algorithm, or there is no
+        ValueError: A number is out of range, an option is of the other algorithm, or there is no
             such algorithm or type.
     """
 
@@ -86,9 +96,8 @@ class Search:
     def __post_init__(self) -> None:
         one_of("Search", "algorithm", self.algorithm, ("flat", "hnsw"))
         one_of("Search", "dtype", self.dtype, tuple(_DTYPES))
-        least = {"m": 2, "ef_construction": 1, "ef": 1, "block_size": 1, "exact": 0}
-        for name, smallest in least.items():
-            number("Search", name, getattr(self, name), smallest)
+        for name, (least, most) in _RANGES.items():
+            number("Search", name, getattr(self, name), least, most)
         of_the_other = (
             ("block_size",) if self.algorithm == "hnsw" else ("m", "ef_construction", "ef")
         )

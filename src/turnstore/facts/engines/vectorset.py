@@ -11,6 +11,7 @@ import numpy as np
 from turnstore._calls import Call, pairs_of
 from turnstore.errors import DeniedError, UnsupportedError, WrongTypeError
 from turnstore.facts._space import Space
+from turnstore.window import MOST
 
 from ._engine import NOTHING_NEAR, Filter, IndexState, Near, Times, table, with_equals
 from ._options import number, one_of
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["VectorSet"]
 
+# What the server takes.
+_RANGES = {
+    "m": (4, 4096),
+    "ef_construction": (1, 1_000_000),
+    "ef": (1, 1_000_000),
+    "exact": (0, MOST),
+}
 # What the server calls a type, and how it sends a number of it.
 _QUANTS = {"float32": ("NOQUANT", "<f4"), "int8": ("Q8", "i1")}
 
@@ -49,7 +57,7 @@ class VectorSet:
 
     Raises:
         TypeError: A number is none.
-        ValueError: A number is too small, or there is no such type.
+        ValueError: A number is out of range, or there is no such type.
     """
 
     dtype: str = "float32"
@@ -64,8 +72,8 @@ class VectorSet:
 
     def __post_init__(self) -> None:
         one_of("VectorSet", "dtype", self.dtype, tuple(_QUANTS))
-        for name, least in (("m", 4), ("ef_construction", 1), ("ef", 1), ("exact", 0)):
-            number("VectorSet", name, getattr(self, name), least)
+        for name, (least, most) in _RANGES.items():
+            number("VectorSet", name, getattr(self, name), least, most)
 
     def space(self, embedder: Embedder) -> Space:
         """Say in which space the vectors of an embedder are."""
