@@ -40,24 +40,15 @@ if now == target then
   return 0
 end
 
--- The element that a revision names: nil where it is not held, or is another one now.
-local function held(named)
-  local no, turn_id = string.match(named, "^(%d+)%-(.+)$")
-  no = tonumber(no)
-  if not no or no < head.first_no or no > head.no then
-    return nil
-  end
-  local header
-  header, refusal = read_header(turns, no - head.first_no + 1)
-  return header and header.no == no and header.turn_id == turn_id and header or nil
-end
-
-local kept = held(target)
+local kept
+kept, refusal = element_at(turns, head, target)
 if now ~= expected then
   -- Gone, with `target` in place: this command has undone it, its answer was lost, and
   -- somebody appended before it was sent again. Otherwise they appended before it.
-  local undone = (target == "0" or kept) and not held(expected)
+  local there, unread = element_at(turns, head, expected)
+  local undone = (target == "0" or kept) and not there
   local trimmed = tonumber(string.match(expected, "^%d+")) < head.first_no
+  refusal = refusal or unread
   if undone and not trimmed and not refusal then
     return 0
   end
@@ -79,29 +70,13 @@ end
 if not kept then
   return redis.error_reply(refusal or "CORRUPT the element " .. target .. " is not in its place")
 end
--- The ids of what is undone go: a retry of such an append is a new turn. Older ones
--- come back, so that as many are known as before.
-local ids, known = known_ids(head, kept.no)
-for no = kept.no - known, math.max(kept.no - IDS_KEPT + 1, head.first_no), -1 do
-  local header
-  header, refusal = read_header(turns, no - head.first_no + 1)
-  if refusal then
-    return redis.error_reply(refusal)
-  end
-  ids = header.turn_id .. (ids == "" and "" or " ") .. ids
-  known = known + 1
-end
-head.ids, head.known = ids, known
-head.no, head.turn = kept.no, kept.turn
-head.messages, head.tokens = kept.messages, kept.tokens
-local covered = string.match(redis.call("GETRANGE", summary, 0, 40), "^w?%[1,(%d+),")
-refusal = forbidden(turns, "LSET", "DEL")
+refusal = undo_to(turns, head, kept) or forbidden(turns, "LSET", "DEL")
 if refusal then
   return redis.error_reply(refusal)
 end
 redis.call("LTRIM", turns, 0, kept.no - head.first_no + 1)
 redis.call("LSET", turns, 0, head_text(head))
-if covered and tonumber(covered) > kept.no then
+if covered_by(summary) > kept.no then
   redis.call("DEL", summary)
 end
 return 1

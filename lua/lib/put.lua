@@ -32,10 +32,11 @@ local function put_element(turns, summary, head, element, dropped, ttl_ms)
   set_life(turns, summary, ttl_ms)
 end
 
--- What `append` answers where the head says what the conversation holds now.
-local function append_answer(head, added, at_revision, dropped)
+-- What `append` answers where the head says what the conversation holds now; `replace` answers
+-- `gone` as well.
+local function append_answer(head, added, at_revision, dropped, gone)
   return {
     added, at_revision, turns_held(head), messages_held(head),
-    head.tokens - head.tokens_before, dropped,
+    head.tokens - head.tokens_before, dropped, gone,
   }
 end

@@ -4,18 +4,49 @@ from __future__ import annotations
 
 from ._calls import Flow
 from ._place import Place
+from ._replacing import Search
 from .context import Context, Summary
 from .context.summary import Carried, carried, fold, is_due, summary_call, warn_of_uncounted
+from .errors import TurnGoneError
 from .results import History
 
 __all__ = ["carry", "load", "summarize"]
 
 
-def load(place: Place, context: Context, *, begins: bool) -> Flow[History]:
+def load(
+    place: Place, context: Context, *, begins: bool, search: Search | None = None
+) -> Flow[History]:
     """Read the window; with the summary, once a turn of the store needed one."""
+    if search is not None:
+        return _load_before(place, context, search, begins=begins)
     along = context.summary is not None and place.density.outgrown
     beside = summary_call(place.keys) if along else None
     return place.read(context.window, begins=begins, beside=beside)
+
+
+def _load_before(place: Place, context: Context, search: Search, *, begins: bool) -> Flow[History]:
+    """Read a window that ends before a turn, which is to be replaced.
+
+    Raises:
+        TurnGoneError: The turn is not held, or a summary has taken it in.
+    """
+    history = yield from place.read(
+        context.window, begins=begins, beside=summary_call(place.keys), search=search
+    )
+    search.mark(history)
+    cut = history.cut
+    if cut is not None and cut.turns:
+        # Asked whatever the context is: what writes the summary may have another one.
+        known: Carried = history.beside or (yield from carried(place.keys, context.counts))
+        history.beside = known
+        if known.turn >= cut.turn:
+            msg = (
+                f"the summary of {place.keys} tells of the turn {cut.turns[0].id}, which is to be "
+                "replaced, and would go on telling of it; the model was not asked, and nothing "
+                "was written. rewind() undoes the turn, and the summary with it"
+            )
+            raise TurnGoneError(msg)
+    return history
 
 
 def carry(
@@ -36,10 +67,11 @@ def carry(
     if summary.after_tokens is not None and place.counter is None:
         yield from place.count()
         warn_of_uncounted(history)
-    if not history:
-        return "", None
-    first = shown.first_turn if shown else history.elements[-1].turn + 1
-    if first == 1:
+    if history:
+        first = shown.first_turn if shown else history.elements[-1].turn + 1
+    else:
+        first = 1 if history.cut is None else history.cut.turn
+    if first <= 1:
         return "", None  # nothing stands before it, and nothing ever did
     place.density.outgrown = True
     known: Carried = history.beside or (yield from carried(place.keys, context.counts))

@@ -18,9 +18,10 @@ from . import _element, _scripts
 from ._calls import Call, Flow, Together
 from ._element import Element, Row
 from ._keys import Keys, OwnerKeys
+from ._replacing import Search
 from ._windowing import Counter, Density, start_of
 from .errors import ConflictError, CorruptTurnError, FormatError, UnavailableError
-from .results import EMPTY, Appended, History, Stat, Turn, TurnPage, time_of, turns_of
+from .results import EMPTY, Appended, Cut, History, Stat, Turn, TurnPage, time_of, turns_of
 from .window import Window
 
 __all__ = [
@@ -75,8 +76,9 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
     continues: bool = False,
     lease: str = "",
     began: int = 0,
+    cut: Cut | None = None,
 ) -> Flow[Appended]:
-    """Add a turn: one call."""
+    """Add a turn, in the place of others where something is cut off: one call."""
     values = {
         "turn_id": draft.turn_id,
         "ttl_ms": ttl_ms,
@@ -91,10 +93,15 @@ def append(  # noqa: PLR0913 - what one append is made of; all but two by name
         "payload": draft.payload.data,
         "lease": lease,
     }
-    read = _read_appended if draft.message_count else _read_unchanged
+    script: str = "append"
+    read: Callable[[Any], Appended] = _read_appended if draft.message_count else _read_unchanged
+    if cut is not None:
+        read = partial(_read_replaced, cut)
+        if cut.first:  # else it was done before, which an append of the same id finds
+            script, values["replaced"] = "replace", cut.first
     try:
         appended: Appended = yield script_call(
-            "append", keys, values, read, expected=expected, began=began
+            script, keys, values, read, expected=expected, began=began
         )
     except UnavailableError as error:
         error.turn_id = draft.turn_id  # so that it can be repeated as the same turn
@@ -110,11 +117,13 @@ def read(  # noqa: PLR0913 - what goes along with a read
     *,
     begin: Call | None = None,
     beside: Call | None = None,
+    search: Search | None = None,
 ) -> Flow[History]:
     """Read the newest turns that fit a window: one call, seldom a second one.
 
     With `begin`, that is done just before, and with `beside` just after, where that takes no
-    round trip more; the history says with what result.
+    round trip more; the history says with what result. With `search`, the window ends before
+    the turn that is looked for.
 
     The list is read by position, so how many elements hold the window has to be known
     before: `density` estimates it from what was read before, and where the estimate was
@@ -122,6 +131,8 @@ def read(  # noqa: PLR0913 - what goes along with a read
     Lua costs twice the time of one that does not.
     """
     wanted = density.elements(window)
+    if search is not None and wanted:
+        wanted += 1  # most look for the newest turn
     began, known = 0, None
     raws: list[bytes]
     if begin is None and beside is None:
@@ -138,15 +149,16 @@ def read(  # noqa: PLR0913 - what goes along with a read
         tokens_before = None
         if head is not None:
             tokens_before = _named(keys, _element.head_tokens_before, head)
-        start = start_of(rows, tokens_before, window, counter)
+        kept = rows if search is None else search.kept(rows, tokens_before)
+        start = start_of(kept, tokens_before, window, counter)
         if head is not None or start > 0 or not rows:
             break
         wanted *= 2
         raws = yield _lrange(keys, wanted)
-    density.learn(rows, start)
+    density.learn(kept, start)
     if start > 0:
-        tokens_before = Element(*rows[start - 1]).total_tokens
-    history = History(rows[start:], tokens_before or 0, has_older=start > 0)
+        tokens_before = Element(*kept[start - 1]).total_tokens
+    history = History(kept[start:], tokens_before or 0, has_older=start > 0)
     if began:
         history.began = began
     history.beside = known
@@ -366,6 +378,11 @@ def _lrange(keys: Keys, wanted: int) -> Call:
 def _read_appended(reply: list[Any]) -> Appended:
     added, revision, turns, messages, tokens, dropped = reply
     return Appended(revision.decode(), not added, turns, messages, tokens, dropped)
+
+
+def _read_replaced(cut: Cut, reply: list[Any]) -> Appended:
+    gone = reply[6] if cut.first else not reply[0]
+    return replace(_read_appended(reply[:6]), replaced=cut.ids if gone else ())
 
 
 def _read_unchanged(reply: list[Any]) -> Appended:

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from ._leases import Lease
 from ._place import check_turn_id, check_window
+from ._replacing import Replaces
 from .context import Context
+from .results import Turn
 from .window import Window
 
 __all__ = ["TurnIds", "TurnOptions"]
@@ -73,6 +75,8 @@ class TurnOptions:
     """Under "serialize" alone, and then never None."""
     turn_id: str | None = None
     """The id of the first turn; later ones have `.2`, `.3`, … behind it. None: random ones."""
+    replaces: Replaces | None = None
+    """What the first turn that is saved replaces."""
     ids: TurnIds | None = field(default=None, init=False, repr=False, compare=False)
     """Gives them; None where they are random."""
 
@@ -88,6 +92,8 @@ class TurnOptions:
                 raise ValueError(msg)
         if self.turn_id is not None:
             object.__setattr__(self, "ids", TurnIds(_check_first_id(self.turn_id)))
+            if self.replaces is not None:
+                self.replaces.check_id(self.turn_id)
         if self.on_conflict == "serialize":
             object.__setattr__(self, "lease", self.lease or Lease())
         elif self.lease is not None:
@@ -95,7 +101,14 @@ class TurnOptions:
             raise ValueError(msg)
 
     @classmethod
-    def of(cls, window: Window | None, context: Context | None, **options: Any) -> TurnOptions:
+    def of(
+        cls,
+        window: Window | None,
+        context: Context | None,
+        *,
+        replaces: Turn | str | None = None,
+        **options: Any,
+    ) -> TurnOptions:
         """Make options of what `turn` and `wrap` take: a window is a context of its own.
 
         Raises:
@@ -106,7 +119,9 @@ class TurnOptions:
         if lease is not None and not isinstance(lease, Lease):
             msg = f"lease is a Lease, as in Lease(wait=…), not {type(lease).__name__}"
             raise TypeError(msg)
-        if context is None and "turn_id" not in options:
+        if replaces is not None:
+            options["replaces"] = Replaces(replaces)
+        if context is None and options.keys().isdisjoint(("turn_id", "replaces")):
             return _windowed(check_window(window), **options)
         if context is None:
             context = Context(check_window(window))

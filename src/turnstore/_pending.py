@@ -10,25 +10,25 @@ from . import _json
 from ._calls import Flow
 from ._carrying import carry, load
 from ._checks import check_turn_id, plain_meta
-from ._compose import Plan, compose, repeats, without_known
-from ._history import IDS_KEPT, Draft, new_turn_id
+from ._compose import Plan, compose, without_known
+from ._history import Draft, new_turn_id
 from ._leases import Hold
 from ._options import TurnOptions
 from ._place import Place
+from ._refusing import not_saved, refuse, saved_before
+from ._replacing import Search
 from .context import Recalled, SavedTurn
 from .errors import (
     AlreadySavedError,
     ConflictError,
-    ErasedError,
-    LeaseLostError,
     SaveError,
     ServerError,
-    TurnConflictError,
+    TurnGoneError,
     TurnIdReusedError,
     TurnstoreError,
 )
 from .messages import Format, Input, Message, format_named, note, plain_messages
-from .results import Appended, History, Turn, turns_of
+from .results import Appended, History, Turn
 from .window import Window
 
 __all__ = ["Pending"]
@@ -56,6 +56,8 @@ class Pending:
         self.load_error: TurnstoreError | None = None
         """Why there is no history, where the turn went on without it."""
         options.context.check_store(str(place.keys))
+        if options.replaces is not None and turn_id is not None:
+            options.replaces.check_id(turn_id)
         self._place = place
         self._options = options
         self._rules: Format = format_named(format)
@@ -133,6 +135,12 @@ class Pending:
         """
         self._loaded()
         return self._recalled
+
+    @property
+    def replaced(self) -> list[Turn]:
+        """The turns that go when this one is saved, oldest first: `replaces`, and all after it."""
+        cut = self._loaded()[0].cut
+        return [] if cut is None else list(cut.turns)
 
     @property
     def new(self) -> list[Message]:
@@ -238,7 +246,9 @@ class Pending:
                 raise self.load_error
             # With a lease it has begun already, before it waited.
             begins = self._hold is None
-            history = yield from load(self._place, options.context, begins=begins)
+            history = yield from load(
+                self._place, options.context, begins=begins, search=self._search()
+            )
             self._began = history.began if begins else self._began
             if self._may_be_saved:
                 yield from self._look_for_itself(history)
@@ -247,15 +257,15 @@ class Pending:
             if history.has_older and len(self._request) > len(history):
                 # More may have been sent back than the window shows: look further.
                 more = Window(messages=2 * len(self._request))
-                stored = yield from self._place.read(more)
+                stored = yield from self._place.read(more, search=self._search())
                 self._request = without_known(
                     stored, self._request, self._rules, self._request_stored
                 )
                 if self._place.redacts:
                     yield from self._redact_request(history)
             plan = self._composed(history)
-        except (AlreadySavedError, TurnIdReusedError):  # the memory works, whatever is to be done
-            raise  # where it does not
+        except (AlreadySavedError, TurnGoneError, TurnIdReusedError):
+            raise  # the memory works, whatever is to be done where it does not
         except TurnstoreError as error:
             if options.on_load_error == "raise":
                 raise
@@ -288,35 +298,27 @@ class Pending:
         more in as much as that. What was dropped or trimmed is not found.
         """
         raises = self._options.on_duplicate == "raise"
-        saved = self._itself(history)
-        if saved is None and raises and history.has_older and len(history.pieces) < IDS_KEPT:
-            saved = self._itself((yield from self._place.read(Window(turns=IDS_KEPT))))
+        saved = yield from saved_before(self._place, self.turn_id, history, further=raises)
         self._was_saved = saved is not None
         if saved is None or not raises:
             return
-        msg = (
-            f"a turn with the id {saved.id} was saved in {self._place.keys} before, at revision "
-            f"{saved.revision}; the model was not asked, and nothing was written. "
-        )
-        asked, theirs = self._request, format_named(saved.format)
-        if self._place.redacts:
-            asked = yield from self._place.redacted(asked, self._rules)
-        if not repeats(asked, self._rules, saved.messages, theirs):
-            msg += "What was asked then, in this error's `saved`, is not what is asked now"
-            raise TurnIdReusedError(msg, saved=saved)
-        self._owns_id = False  # for good: it has its turn
-        msg += "What was answered then is this error's `reply`"
-        reply = list(filter(theirs.is_reply, saved.messages))
-        raise AlreadySavedError(msg, saved=saved, reply=reply)
+        try:
+            yield from refuse(self._place, saved, self._request, self._rules)
+        except AlreadySavedError:
+            self._owns_id = False  # for good: it has its turn
+            self._note_replaced(history.cut is not None and not history.cut.first)
+            raise
 
-    def _itself(self, history: History) -> Turn | None:
-        """Give what a history has under the id of this turn: the newest, alone."""
-        elements = history.elements
-        for at in range(len(elements) - 1, -1, -1):
-            if elements[at].turn_id == self.turn_id:
-                before = elements[at - 1].total_tokens if at else history.tokens_before
-                return turns_of([elements[at]], before)[0]
-        return None
+    def _search(self) -> Search | None:
+        """Look for the turn that this one replaces, unless another one of its client has."""
+        replaces = self._options.replaces
+        if replaces is None or replaces.done:
+            return None
+        return self._place.search(replaces, self.turn_id)
+
+    def _note_replaced(self, is_replaced: object) -> None:
+        if self._options.replaces is not None and is_replaced:
+            self._options.replaces.done = True
 
     def _redact_request(self, history: History) -> Flow[None]:
         """Find out how the request would be stored, where it may hold what is stored already."""
@@ -390,6 +392,7 @@ class Pending:
             raise self._unsaved(error) from error
         if self._was_saved and self.saved.duplicate:
             log.warning("the reply was not stored: the turn had been saved before the model spoke")
+        self._note_replaced(self.saved.replaced)
         if hold is not None:
             hold.over = True  # the append gave the lease back
         yield from self._finish(self.saved)
@@ -415,26 +418,13 @@ class Pending:
             yield from context.finish(turn)
 
     def _unsaved(self, error: Exception) -> SaveError:
-        if isinstance(error, ConflictError):
-            return TurnConflictError(
-                f"the model answered, but another turn came first: {error}",
-                expected=error.expected,
-                actual=error.actual,
-                reply=self._answer,
-                turn=self,
-            )
-        msg = f"the model answered, but the turn was not saved: {error}"
-        if isinstance(error, ErasedError):
-            return ErasedError(msg, reason=error.reason, reply=self._answer, turn=self)
-        if not isinstance(error, LeaseLostError):
-            return SaveError(msg, reply=self._answer, turn=self)
-        if self._hold is not None and self._hold.trouble is not None:
-            msg += f". The lease was not renewed: {self._hold.trouble}"
-        return LeaseLostError(msg, reply=self._answer, turn=self)
+        trouble = None if self._hold is None else self._hold.trouble
+        return not_saved(error, self._answer, self, trouble)
 
     def _append(self, lease: str) -> Flow[Appended]:
         history, plan = self._loaded()
-        reject = self._options.on_conflict == "reject"
+        replaces = history.cut is not None or self._search() is not None
+        reject = replaces or self._options.on_conflict == "reject"
         if reject and self.load_error is not None:
             msg = "the history could not be loaded, so that it is not known what came before"
             raise ConflictError(msg)
@@ -452,6 +442,7 @@ class Pending:
                     continues=plan.continued is not None,
                     lease=lease,
                     began=self._began,
+                    cut=history.cut,
                 )
             )
         except ConflictError:

@@ -25,6 +25,7 @@ from ._checks import (
 from ._history import Draft
 from ._keys import Keys, OwnerKeys
 from ._redaction import Redact, redacted, redacted_text
+from ._replacing import Replaces, Search
 from ._windowing import Density
 from .context import TokenCounter
 from .context.tokens import token_counter
@@ -33,6 +34,7 @@ from .messages import Format, Input, Message, format_named, plain_messages
 from .results import (
     Appended,
     ConversationPage,
+    Cut,
     Erasure,
     History,
     Stat,
@@ -309,7 +311,7 @@ class Place:
         """Count and serialise the messages of a turn as they are; see `Settings.draft`."""
         return self.settings.draft(messages, turn_id, rules, meta, self._home.counter)
 
-    def append_draft(
+    def append_draft(  # noqa: PLR0913 - what one append is made of
         self,
         draft: Draft,
         expected_revision: str | None = None,
@@ -322,6 +324,7 @@ class Place:
         settings = self._home.settings
         return _history.append(
             self.keys,
+        cut: Cut | None = None,
             draft,
             ttl_ms=settings.ttl_ms,
             max_messages=settings.max_messages or 0,
@@ -332,28 +335,32 @@ class Place:
         )
 
     def read(
-        self, window: Window | None, *, begins: bool = False, beside: Call | None = None
+        self,
+        window: Window | None,
+        *,
+        begins: bool = False,
+        beside: Call | None = None,
+        search: Search | None = None,
     ) -> Flow[History]:
+            cut=cut,
         """Read the newest turns that fit; where something begins with it, the history says so."""
         window = check_window(window)
+    def search(self, replaces: Replaces, turn_id: str) -> Search:
+        """Look in a read for a turn that another one is going to replace."""
+        return Search(replaces, turn_id, _history.IDS_KEPT, str(self.keys))
+
         home = self._home
         begin = _owners.begin(self.keys) if begins and self.keys.owner else None
         if window.tokens is not None and home.counter is None:
-            return self._read_counting(window, begin, beside)
+            return self._read_counting(window, begin=begin, beside=beside, search=search)
         return _history.read(
-            self.keys, window, home.density, home.counter, begin=begin, beside=beside
+            self.keys, window, home.density, home.counter, begin=begin, beside=beside, search=search
         )
 
-    def _read_counting(
-        self, window: Window, begin: Call | None, beside: Call | None
-    ) -> Flow[History]:
+    def _read_counting(self, window: Window, **along: Any) -> Flow[History]:
         home = self._home
         yield from self.count()
-        return (
-            yield from _history.read(
-                self.keys, window, home.density, home.counter, begin=begin, beside=beside
-            )
-        )
+        return (yield from _history.read(self.keys, window, home.density, home.counter, **along))
 
     def count(self) -> Flow[None]:
         """Count tokens from now on, if nothing did so; an event loop goes on meanwhile."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _element
 from ._element import Element, Row
@@ -40,6 +40,8 @@ class Appended:
         messages: Messages that it holds now.
         tokens: Their tokens, as counted when they were appended.
         dropped: Turns dropped from the front to keep within `max_messages`.
+        replaced: The ids of the turns that this one has replaced, of all their pieces, oldest
+            first. Where this turn was saved before its block began, only those that were named.
     """
 
     revision: str
@@ -48,6 +50,7 @@ class Appended:
     messages: int
     tokens: int
     dropped: int
+    replaced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,22 @@ class Turn:
     revision: str
 
 
+class Cut(NamedTuple):
+    """What goes when a turn replaces another: that one, and all after it.
+
+    Attributes:
+        first: The revision of the first element that goes; empty where it went before.
+        turn: The number of its turn.
+        ids: The turn ids of all that goes, oldest first.
+        turns: The turns that go, oldest first; none where they went before.
+    """
+
+    first: str
+    turn: int
+    ids: tuple[str, ...]
+    turns: tuple[Turn, ...]
+
+
 class History(list[dict[str, Any]]):
     """Messages, oldest first: a list of plain dicts that an SDK takes as it is.
 
@@ -88,6 +107,7 @@ class History(list[dict[str, Any]]):
 
     began = 0  # the number that its owner gave to the turn, where both are
     beside: Any = None  # what was read beside it
+    cut: Cut | None = None  # what was read behind it, and goes when it is replaced
 
     def __init__(self, rows: list[Row], tokens_before: int, *, has_older: bool) -> None:
         super().__init__(_element.messages_of(rows))

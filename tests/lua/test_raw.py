@@ -39,6 +39,11 @@ VALUES: dict[str, dict[str, Any]] = {
     "owner_page": {"before": 0, "limit": 10},
     "owner_title": {"began": 1, "member": "m", "title": "[]"},
     "page": {"before": 0, "max_turns": 0},
+    "replace": {
+        "turn_id": "new", "ttl_ms": 60_000, "max_messages": 0, "expected": "3-c",
+        "replaced": "2-b", "continues": 0, "count": 1, "tokens": 5, "counter": "c", "codec": "",
+        "format": "f", "payload": "[{}]", "lease": "",
+    },
     "rewind": {"expected": "3-c", "target": "1-a"},
     "seed": {"ttl_ms": 60_000},
     "stat": {},
@@ -145,7 +150,10 @@ def test_a_later_head_is_told_and_nothing_is_written(name: str, raw: Raw) -> Non
 
 
 # Which scripts read an element's header here, and which element that is.
-LOOKS = [("trim", 1), ("page", 2), ("stat", 1), ("stat", 3), ("rewind", 1)]
+LOOKS = [
+    ("trim", 1), ("page", 2), ("stat", 1), ("stat", 3), ("rewind", 1), ("replace", 2),
+    ("replace", 1),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=str)
@@ -204,7 +212,7 @@ def test_an_append_that_would_have_to_drop_a_damaged_element(raw: Raw) -> None:
 
 def test_a_list_that_lost_elements_is_told(raw: Raw) -> None:
     raw.put([HEAD])
-    for name in ("trim", "stat", "page", "rewind"):
+    for name in ("trim", "stat", "page", "rewind", "replace"):
         with pytest.raises(redis.ResponseError, match=r"^CORRUPT"):
             raw.run(name)
 

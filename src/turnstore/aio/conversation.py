@@ -318,6 +318,7 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
         on_load_error: Literal["raise", "continue"] = "raise",
         on_other_format: Literal["raise", "text"] = "raise",
         on_duplicate: Literal["ask", "raise"] = "ask",
+        replaces: Turn | str | None = None,
     ) -> AsyncPendingTurn:
         """Put a memory around one call of any model: read before, save after.
 
@@ -342,6 +343,10 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
                 stores no second reply; "raise" raises `AlreadySavedError` with what is stored,
                 before the model is asked. It is found among the turns of the window, and
                 the newest 32.
+            replaces: A turn, or its id, that this one takes the place of: to answer anew, or
+                to edit. The history ends before it; it and all after it, `turn.replaced`, go
+                in the step that saves this one, and stay where nothing is saved. Another turn
+                that is saved meanwhile is a `TurnConflictError`, whatever `on_conflict` says.
 
         Returns:
             A context manager. Inside it, `messages` is what to send, and `reply(…)` takes
@@ -354,6 +359,8 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
             LeaseTimeoutError, LeaseQueueFullError: On entering, under "serialize".
             AlreadySavedError: On entering, with `on_duplicate="raise"`.
             TurnIdReusedError: The same, where the saved turn was asked something else.
+            TurnGoneError: On entering, where the turn to be replaced is not held any more, or
+                a summary has taken it in.
             SaveError: On leaving; it carries the reply, and `error.turn.save()` tries
                 again.
             ErasedError: On entering, while everything of the owner is erased; on leaving,
@@ -378,6 +385,7 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
             on_load_error=on_load_error,
             on_other_format=on_other_format,
             on_duplicate=on_duplicate,
+            replaces=replaces,
         )
         return begin(self, messages, options, format=format, turn_id=turn_id, meta=meta)
 
@@ -393,6 +401,7 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
         on_load_error: Literal["raise", "continue"] = "raise",
         on_other_format: Literal["raise", "text"] = "raise",
         on_duplicate: Literal["ask", "raise"] = "ask",
+        replaces: Turn | str | None = None,
     ) -> C:
         """Give an LLM client a memory: the same type, the same methods.
 
@@ -416,6 +425,7 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
             on_other_format: As for `turn`.
             on_duplicate: As for `turn`; a call raises `AlreadySavedError`, a stream where it
                 is made.
+            replaces: As for `turn`, for the first call that is saved; later ones follow it.
 
         Raises:
             TypeError: No client that is known, or a sync one.
@@ -434,6 +444,7 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
             on_load_error=on_load_error,
             on_other_format=on_other_format,
             on_duplicate=on_duplicate,
+            replaces=replaces,
             **({} if turn_id is None else {"turn_id": turn_id}),
         )
         return wrap(self, client, options)

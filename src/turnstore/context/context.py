@@ -229,6 +229,7 @@ class Context:
                 conversation_id,
                 owner,
                 tuple(element.turn_id for element in shown.elements),
+                () if history.cut is None else history.cut.ids,
             )
             recalled = yield from recall(self._retrievals, query, counter, self.counts)
         if self.topics is not None and self.topics.on_boundary is not None:

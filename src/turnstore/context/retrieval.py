@@ -94,6 +94,8 @@ class Query:
         owner: The owner of the conversation; empty where it has none.
         turns: The ids of the turns in `history`, oldest first; of a turn that was saved in
             several pieces, the id of each piece.
+        replaced: Those of the turns that go when the new one is saved: what they say does not
+            hold any more.
     """
 
     text: str
@@ -104,6 +106,7 @@ class Query:
     conversation_id: str = ""
     owner: str = ""
     turns: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
 
 class Source(Protocol):

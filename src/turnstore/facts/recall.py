@@ -34,8 +34,8 @@ class Recall(Retrieval):
     Before each call of the model, the user's message (or its rewriting, where the context has
     a `Rewrite`) is searched for among the owner's facts and exchanges. What is found is sent
     as part of the context's system message, each with the day when it was said, and is never
-    stored as history. Left out is what comes from turns that are sent anyway, and of several
-    facts that say nearly the same, all but the best.
+    stored as history. Left out is what comes from turns that are sent anyway, or are being
+    replaced, and of several facts that say nearly the same, all but the best.
 
     A search that fails or is too late, and a conversation without an owner, add nothing: the
     turn goes on as if nothing were known, the failure is logged as a warning and counted, in
@@ -129,8 +129,9 @@ class Recall(Retrieval):
         text = _shortened(query.text)
         if not text:
             return []
+        passed = frozenset((*query.turns, *query.replaced))
         question: Question = self._question._replace(
-            text=text, passed={query.conversation_id: frozenset(query.turns)}
+            text=text, passed={query.conversation_id: passed}
         )
         return (yield from search(self._base, owner, question))
 
