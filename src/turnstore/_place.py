@@ -319,12 +319,12 @@ class Place:
         continues: bool = False,
         lease: str = "",
         began: int = 0,
+        cut: Cut | None = None,
     ) -> Flow[Appended]:
         """Append a turn that is ready; with a lease, only if no other was granted since."""
         settings = self._home.settings
         return _history.append(
             self.keys,
-        cut: Cut | None = None,
             draft,
             ttl_ms=settings.ttl_ms,
             max_messages=settings.max_messages or 0,
@@ -332,7 +332,12 @@ class Place:
             continues=continues,
             lease=lease,
             began=began,
+            cut=cut,
         )
+
+    def search(self, replaces: Replaces, turn_id: str) -> Search:
+        """Look in a read for a turn that another one is going to replace."""
+        return Search(replaces, turn_id, _history.IDS_KEPT, str(self.keys))
 
     def read(
         self,
@@ -342,13 +347,8 @@ class Place:
         beside: Call | None = None,
         search: Search | None = None,
     ) -> Flow[History]:
-            cut=cut,
         """Read the newest turns that fit; where something begins with it, the history says so."""
         window = check_window(window)
-    def search(self, replaces: Replaces, turn_id: str) -> Search:
-        """Look in a read for a turn that another one is going to replace."""
-        return Search(replaces, turn_id, _history.IDS_KEPT, str(self.keys))
-
         home = self._home
         begin = _owners.begin(self.keys) if begins and self.keys.owner else None
         if window.tokens is not None and home.counter is None:
