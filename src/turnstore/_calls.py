@@ -9,13 +9,16 @@ thrown into it. `_io` holds the two loops, sync and async, that run it.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from ._scripts import Script
+from .errors import UnavailableError
 
-__all__ = ["Ask", "Call", "Flow", "Pause", "Scan", "Step", "Together", "pairs_of"]
+__all__ = ["Ask", "Call", "Flow", "Pause", "Scan", "Step", "Together", "in_steps", "pairs_of"]
 
 R = TypeVar("R")
+P = ParamSpec("P")
 
 Step: TypeAlias = "Call | Together | Scan | Ask | Pause"
 Flow: TypeAlias = Generator["Call | Together | Scan | Ask | Pause", Any, R]
@@ -107,6 +110,35 @@ class Pause(NamedTuple):
     """
 
     seconds: float
+
+
+def in_steps(work: Callable[P, Flow[R]]) -> Callable[P, Flow[R]]:
+    """Let a flow of several writes that breaks off after one of them say that it did a part."""
+
+    @wraps(work)
+    def flow(*args: P.args, **kwargs: P.kwargs) -> Flow[R]:
+        running, wrote = work(*args, **kwargs), False
+        try:
+            step = next(running)
+            while True:
+                try:
+                    reply = yield step
+                except BaseException as error:  # noqa: BLE001 - the flow knows what to do with it
+                    step = running.throw(error)
+                else:
+                    wrote = wrote or (isinstance(step, Call) and step.writes)
+                    step = running.send(reply)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
+        except UnavailableError as error:
+            if wrote and not error.outcome_unknown:
+                error.args = (
+                    f"{error}. A part of what was asked for was done before: do it again",
+                )
+                error.outcome_unknown = True
+            raise
+
+    return flow
 
 
 def pairs_of(reply: Any) -> dict[Any, Any]:

@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from . import _history
-from ._calls import Call, Flow, Scan
+from ._calls import Call, Flow, Scan, in_steps
 from ._history import script_call
 from ._keys import Keys, OwnerKeys
 from .errors import ServerError, UnavailableError, UnsupportedError
@@ -57,6 +57,7 @@ ERASERS: list[Callable[[Any], Eraser]] = []
 its own when it is imported."""
 
 
+@in_steps
 def erase(keys: OwnerKeys, erasers: Sequence[Eraser], *, verify: bool) -> Flow[Erasure]:
     """Delete everything of an owner: two calls, and one for each 100 conversations.
 
@@ -172,6 +173,7 @@ def _sweep(keys: OwnerKeys, number: int) -> Flow[int]:
     raise ServerError(msg)
 
 
+@in_steps
 def erase_conversation(keys: Keys, erasers: Sequence[Eraser], *, verify: bool) -> Flow[Erasure]:
     """Delete a conversation of an owner, and what was remembered of it.
 

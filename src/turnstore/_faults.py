@@ -24,7 +24,6 @@ from .errors import (
     ReadOnlyError,
     ScriptError,
     ServerError,
-    TurnGoneError,
     TurnstoreError,
     UnavailableError,
     UnsupportedError,
@@ -50,10 +49,6 @@ _SAID: dict[str, tuple[type[TurnstoreError], str]] = {
     "FULL": (
         LeaseQueueFullError,
         "{} turns wait for it already; the model was not asked. Try later",
-    ),
-    "GONE": (
-        TurnGoneError,
-        "revision {} is not held any more, or a summary has taken it in; nothing was written",
     ),
     "CORRUPT": (CorruptTurnError, "{}; nothing was written"),
     "FORMAT": (
@@ -230,7 +225,7 @@ def translated(error: Exception, call: Call, *, again: bool = False) -> Turnstor
     unsent = not again and _had_no_connection(error)
     return (
         _refused_by_script(what, text, call)
-        or _refused_by_server(what, text, unsent=unsent)
+        or _refused_by_server(what, text, call, unsent=unsent)
         or _unavailable(what, text, error, call, unsent=unsent)
         or _failed_script(what, text, call)
         or ServerError(f"{what}: the server answered with an error: {text}")
@@ -274,13 +269,15 @@ def _had_no_connection(error: Exception) -> bool:
     return False
 
 
-def _refused_by_server(what: str, text: str, *, unsent: bool) -> ServerError | None:
+def _refused_by_server(what: str, text: str, call: Call, *, unsent: bool) -> ServerError | None:
     for pattern, kind, meaning in _REFUSALS:
         if re.search(pattern, text):
             # An earlier sending by redis-py, whose answer was lost, may have been carried out.
             written = "nothing was written" + ("" if unsent else " by this sending")
-            said = meaning.replace("nothing was written", written)
-            return kind(f"{what}: {said}. The server said: {text}")
+            said = f"{what}: {meaning.replace('nothing was written', written)}. The server said: {text}"
+            if kind is UnavailableError:
+                return UnavailableError(said, outcome_unknown=call.writes and not unsent)
+            return kind(said)
     return None
 
 

@@ -69,7 +69,7 @@ def test_one_that_its_register_says_is_refused_too(cluster: Clustered) -> None:
     client.close()
 
 
-@pytest.mark.parametrize(("engine", "taken"), [("auto", "plain"), ("vectorset", "vectorset")])
+@pytest.mark.parametrize("engine, taken", [("auto", "plain"), ("vectorset", "vectorset")])
 def test_auto_takes_what_works_there(cluster: Clustered, engine: str, taken: str) -> None:
     client = cluster.client(ONE[0])
     facts = Facts(Store(client, name=engine), engine=engine, **OPTIONS)

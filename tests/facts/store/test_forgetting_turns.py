@@ -10,13 +10,15 @@ import pytest
 from tests.facts.meaning.kit import embed, facts_in
 from tests.facts.store.raw import look
 from tests.servers.facade import as_async, inner
-from turnstore import ErasedError, Store
+from tests.servers.proxy import Cut
+from turnstore import ErasedError, Store, UnavailableError
 from turnstore.facts import NewFact
 from turnstore.facts._storing import forgetting, reading
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore
     from tests.facts.store.conftest import NewFacts
+    from tests.servers.proxy import Proxy
     from tests.servers.running import Server
     from turnstore.facts import AsyncFacts
 
@@ -168,3 +170,31 @@ async def test_a_fact_that_is_heard_again_meanwhile_stays(
     fact = await facts.get("ada", added.id)
     assert fact is not None
     assert fact.sources == ("t2",)
+
+
+async def test_one_that_breaks_off_says_that_a_part_was_done(
+    new_store: NewStore, new_facts: NewFacts, proxy: Proxy
+) -> None:
+    store = new_store(at=proxy, redis={"retry": None})
+    facts = new_facts(store)
+    await facts.add("ada", "Ada sails.", conversation="c1", sources=["t1"])
+    chat = store.conversation("c1", owner="ada")
+    # The server learns the scripts.
+    assert await facts.forget_turns("ada", "c2", ["t1"]) == 0
+    assert (await store.conversation("c2", owner="ada").erase()).parts == {}
+    for takes_away in (
+        lambda: facts.forget_turns("ada", "c1", ["t1"]),
+        lambda: facts.forget_conversation("ada", "c1"),
+        chat.erase,
+    ):
+        proxy.clear()
+        proxy.next(Cut.NEVER, command="EVALSHA")
+        proxy.next(Cut.NEVER, times=99, answer="LOADING not yet")
+        with pytest.raises(
+            UnavailableError, match=r"A part .* was done before: do it again"
+        ) as why:
+            await takes_away()
+        assert why.value.outcome_unknown
+        proxy.clear()
+        assert await texts(facts) == ["Ada sails."]
+    assert (await chat.erase(verify=True)).parts == {"facts": 1}

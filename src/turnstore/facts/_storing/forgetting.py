@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnstore._calls import Call, Flow, pairs_of
+from turnstore._calls import Call, Flow, in_steps, pairs_of
 from turnstore._checks import check_turn_id
 from turnstore.results import Turn
 
@@ -57,6 +57,7 @@ def forget(base: Base, owner: str, id: str) -> Flow[bool]:  # noqa: A002 - the n
     return bool(removed)
 
 
+@in_steps
 def forget_conversation(base: Base, owner: str, conversation: str) -> Flow[int]:
     """Remove the facts of a conversation, and refuse what is being drawn from it just now."""
     place = base.ground.owner(owner)
@@ -66,6 +67,7 @@ def forget_conversation(base: Base, owner: str, conversation: str) -> Flow[int]:
     return gone.facts + gone.exchanges
 
 
+@in_steps
 def forget_turns(
     base: Base, owner: str, conversation: str, turns: Iterable[Turn | str]
 ) -> Flow[int]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from turnstore._calls import Call, Flow
+from turnstore._calls import Call, Flow, in_steps
 from turnstore.errors import ServerError
 
 from .._owner import OwnerPlace, script_call
@@ -58,6 +58,7 @@ class Migration:
     dry_run: bool
 
 
+@in_steps
 def migrate(base: Base, *, drop: bool, dry_run: bool) -> Flow[Migration]:
     """Move all facts of the store to the space of these settings."""
     backend = yield from base.wanted() if dry_run else base.prepare(moving=True)

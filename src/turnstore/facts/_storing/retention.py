@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import itemgetter
 
-from turnstore._calls import Flow
+from turnstore._calls import Flow, in_steps
 from turnstore._checks import ordinal
 from turnstore._erasing import scan
 
@@ -127,6 +127,7 @@ def _reason(fact: Fact, used_ms: int | None, fresh: float, rule: Rule, now: date
     return "faded" if rule.fresh is not None and fresh < rule.fresh else ""
 
 
+@in_steps
 def retain(ground: Ground, owner: str | None, rule: Rule, *, dry_run: bool) -> Flow[Retention]:
     """Remove what a rule does not keep, of one owner or of all."""
     places: Iterable[OwnerPlace]
