@@ -154,6 +154,11 @@ class Home:
         ordinal("conversations(before={})", before, optional=True)
         return _owners.page(self.owner(owner), limit_, before)
 
+    def ping(self) -> Flow[None]:
+        """Ask for a key of the store, whether or not it is there."""
+        key = self.place("ping").keys.turns
+        yield Call("ping", (key,), "exists", (), writes=False, read=bool)
+
     def erase(self, owner: str, *, verify: bool) -> Flow[Erasure]:
         """Delete everything of an owner."""
         return _erasing.erase(self.owner(owner), self.erasers(), verify=bool(verify))

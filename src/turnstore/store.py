@@ -228,6 +228,28 @@ class Store:
         """
         return self._run(self._home.erase(owner, verify=verify))
 
+    def ping(self) -> None:
+        """Ask the server for a key of the store: whether it can be used, for a readiness check.
+
+        That it answers shows that the server is up and ready, lets this client in, and lets it
+        look at the keys of this store; of a Cluster, the node of one key. It does not show
+        that it takes writes: where it is full, or has become a replica, histories are read
+        all the same, and a save says what is wrong.
+
+        Raises:
+            UnavailableError: No answer, or the server is not ready: it loads its data, or a
+                Cluster lacks a node.
+            DeniedError: The password or the user's permissions are not right.
+            ServerError: Redis refused for another reason.
+
+        Cost:
+            One round trip. Where nothing answers, what the client's timeouts and retries take.
+
+        Example:
+            >>> store.ping()
+        """
+        self._run(self._home.ping())
+
     def close(self) -> None:
         """Close the store for good; a client that was handed in stays open.
 

@@ -1,4 +1,4 @@
-"""`turnstore show`, `turnstore stat` and what every command line has."""
+"""`turnstore show`, `stat` and `ping`, and what every command line has."""
 
 from __future__ import annotations
 
@@ -112,6 +112,15 @@ def test_stat_prints_tokens_that_were_counted(
         done = run("stat", "conv-1", "--store", "shop", "--prefix", prefix, env=env)
         store.conversation("conv-1").clear()
     assert "\ntokens      1,200\n" in done.stdout
+
+
+def test_ping_says_whether_the_server_answers(env: dict[str, str]) -> None:
+    done = run("ping", "--store", "shop", env=env)
+    said = "the server of the store 'shop' answers\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    done = run("ping", "--store", "shop", "--url", "redis://127.0.0.1:1", env=env)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the connection was refused" in done.stderr
 
 
 def test_a_secret_comes_from_a_file(

@@ -23,7 +23,9 @@ COMMANDS = (
     *("pexpire", "persist", "del", "time", "exists", "pttl", "memory|usage", "getrange"),
 )
 # What only a conversation with an owner needs.
-OWNED_COMMANDS = ("get", "set", "zadd", "zscore", "zrem", "zrangebyscore", "hsetnx", "hdel", "pttl")
+OWNED_COMMANDS = (
+    *("get", "set", "zadd", "zscore", "zrem", "zrangebyscore", "hset", "hsetnx", "hdel", "pttl"),
+)
 
 Act = Callable[["AsyncConversation"], Awaitable[Any]]
 

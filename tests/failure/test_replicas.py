@@ -54,6 +54,7 @@ async def test_a_replica_reads_and_refuses_to_write(
         wait_until(lambda: _is_in_step(copy, main))
         assert await said(there) == ["before"]
         assert (await there.stat()).turns == 1
+        await new_store(at=replica).ping()
         for act in (
             lambda: there.append("after"),
             there.rewind,

@@ -225,6 +225,28 @@ class AsyncStore:
         """
         return await self._run(self._home.erase(owner, verify=verify))
 
+    async def ping(self) -> None:
+        """Ask the server for a key of the store: whether it can be used, for a readiness check.
+
+        That it answers shows that the server is up and ready, lets this client in, and lets it
+        look at the keys of this store; of a Cluster, the node of one key. It does not show
+        that it takes writes: where it is full, or has become a replica, histories are read
+        all the same, and a save says what is wrong.
+
+        Raises:
+            UnavailableError: No answer, or the server is not ready: it loads its data, or a
+                Cluster lacks a node.
+            DeniedError: The password or the user's permissions are not right.
+            ServerError: Redis refused for another reason.
+
+        Cost:
+            One round trip. Where nothing answers, what the client's timeouts and retries take.
+
+        Example:
+            >>> await store.ping()
+        """
+        await self._run(self._home.ping())
+
     async def close(self) -> None:
         """Close the store for good; a client that was handed in stays open.
 

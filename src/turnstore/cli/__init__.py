@@ -117,6 +117,14 @@ def parser() -> argparse.ArgumentParser:
     )
     _place(stat)
 
+    ping = commands.add_parser(
+        "ping",
+        help="ask whether the server can be used",
+        description="Ask the server for a key of the store. Exit status 1, and why, where it does "
+        "not answer or does not let you in. Nothing is changed.",
+    )
+    _store(ping)
+
     listing = commands.add_parser(
         "list",
         help="print the conversations of an owner",

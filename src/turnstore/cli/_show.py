@@ -1,4 +1,4 @@
-"""`turnstore show` and `turnstore stat`: look at a stored conversation without changing it."""
+"""`turnstore show`, `stat` and `ping`: look at what is stored, or can be, without changing it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ _LABEL = 11
 def run(options: argparse.Namespace, terminal: Terminal) -> int:
     """Connect, and show what was asked for."""
     with opened(options) as store:
+        if options.command == "ping":
+            store.ping()
+            terminal.line(f"the server of the store {options.store!r} answers")
+            return 0
         chat = store.conversation(options.id, owner=options.owner)
         show = _stat if options.command == "stat" else _show
         return show(chat, options, terminal)
