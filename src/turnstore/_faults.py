@@ -24,6 +24,7 @@ from .errors import (
     ReadOnlyError,
     ScriptError,
     ServerError,
+    TurnGoneError,
     TurnstoreError,
     UnavailableError,
     UnsupportedError,
@@ -49,6 +50,10 @@ _SAID: dict[str, tuple[type[TurnstoreError], str]] = {
     "FULL": (
         LeaseQueueFullError,
         "{} turns wait for it already; the model was not asked. Try later",
+    ),
+    "GONE": (
+        TurnGoneError,
+        "revision {} is not held any more, or a summary has taken it in; nothing was written",
     ),
     "CORRUPT": (CorruptTurnError, "{}; nothing was written"),
     "FORMAT": (

@@ -6,6 +6,7 @@
     ├── ConflictError           the conversation is not at the expected revision
     ├── AlreadySavedError       this turn id was saved before, and the model was not asked
     ├── TurnIdReusedError       this turn id was saved before, with another request
+    ├── TurnGoneError           the turn that is to be replaced is not there any more
     ├── LimitError              a turn is larger than the store allows (also a ValueError)
     ├── CorruptTurnError        a stored element cannot be read
     ├── FormatError             stored by a later version, or in another message format
@@ -63,6 +64,7 @@ __all__ = [
     "ScriptError",
     "ServerError",
     "TurnConflictError",
+    "TurnGoneError",
     "TurnIdReusedError",
     "TurnstoreError",
     "UnavailableError",
@@ -121,6 +123,15 @@ class TurnIdReusedError(TurnstoreError):
     def __init__(self, message: str, *, saved: Any = None) -> None:
         super().__init__(message)
         self.saved: Turn = saved
+
+
+class TurnGoneError(TurnstoreError):
+    """The turn that another one was to replace is not held any more, or a summary tells of it.
+
+    It was undone or replaced before, dropped as one of the oldest, or has expired with its
+    conversation; or a summary has taken it in, which would go on telling of it. On entering a
+    turn, the model was not asked. Nothing was written.
+    """
 
 
 class LimitError(TurnstoreError, ValueError):
