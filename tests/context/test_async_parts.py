@@ -39,7 +39,7 @@ class Later:
         ({"after": [answer_soon]}, "answer_soon"),
         ({"after": [Later()]}, "Later"),
         ({"rewrite": Rewrite(answer_soon)}, "answer_soon"),
-        ({"entities": Entities(answer_soon)}, "answer_soon"),  # type: ignore[arg-type]  # not asked
+        ({"entities": Entities(answer_soon)}, "answer_soon"),
         ({"topics": Topics(answer_soon)}, "answer_soon"),  # type: ignore[arg-type]  # not asked
         ({"topics": Topics(idle=timedelta(1), on_boundary=answer_soon)}, "answer_soon"),
         ({"summary": Summary(answer_soon)}, "the model of the summary .answer_soon."),

@@ -13,7 +13,7 @@ from turnstore._calls import Ask
 
 from ._common import is_async
 
-__all__ = ["check_model", "is_async_model", "question"]
+__all__ = ["check_model", "check_sync_model", "is_async_model", "question"]
 
 # Anthropic wants to be told; a summary has a few hundred words.
 _MOST_ANSWERED = 4096
@@ -68,6 +68,18 @@ def question(ask: Any, model: str | None, prompt: str, deadline: float) -> Ask:
     options = {"model": model, **endpoint.options(prompt)}
     complete = _acomplete if _is_async(endpoint) else _complete
     return Ask(complete, (endpoint.create, options, endpoint.text), deadline, ask)
+
+
+def check_sync_model(what: str, ask: Any) -> None:
+    """Refuse for a sync store what says that it is async; `check_model` was before it.
+
+    Raises:
+        TypeError: It is async.
+    """
+    if is_async_model(ask):
+        name = getattr(ask, "__qualname__", type(ask).__name__)
+        msg = f"{name} is async, and this store is not; Async{what} of an AsyncStore takes it"
+        raise TypeError(msg)
 
 
 def is_async_model(ask: Any) -> bool:

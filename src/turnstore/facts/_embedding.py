@@ -1,18 +1,23 @@
-"""Vectors of texts: the caller's embedder, asked in batches, and what it answers checked."""
+"""Vectors of texts: the caller's embedder, asked in batches, and what it answers checked.
+
+It is a function of the caller's, or a client of the openai package, which is known by what it
+has, so that no SDK is imported.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from turnstore._calls import Ask, Flow
-from turnstore.context._common import check_function
+from turnstore.context._common import is_async
 
-__all__ = ["Embedder", "Vector", "Vectors"]
+__all__ = ["Embedder", "EmbeddingClient", "Vector", "Vectors"]
 
 Vector = npt.NDArray[np.float32]
 """One vector of length 1."""
@@ -23,32 +28,45 @@ Vectors = npt.NDArray[np.float32]
 _NAME = re.compile(r"[!-~]{1,64}")
 _MOST_DIMENSIONS = 32_768
 _BATCH = 64
+_ANY_SIZE = "text-embedding-3"  # models of this name make as many numbers as they are asked for
+
+
+class EmbeddingClient(Protocol):
+    """A client of the openai package, sync or async, and others that look like it."""
+
+    @property
+    def embeddings(self) -> Any:
+        """What has the method `create`."""
+        ...
 
 
 class Embedder:
     """The caller's embedder: what turns texts into vectors.
 
     Args:
-        function: Takes a list of texts, and answers a vector for each.
-        name: Its name and version; another name is another space.
+        given: A function that takes a list of texts, and answers a vector for each; or a client.
+        name: Its name and version, of a client the model's name; another name is another space.
         dimensions: How many numbers a vector has.
         batch: How many texts it is given at most.
+        asynchronous: Whether it may be async.
 
     Raises:
         TypeError: An argument has the wrong type.
         ValueError: An argument is of no use.
     """
 
-    __slots__ = ("batch", "dimensions", "function", "name")
+    __slots__ = ("_given", "batch", "dimensions", "name")
 
     def __init__(
         self,
-        function: Callable[[list[str]], Any],
+        given: Callable[[list[str]], Any] | EmbeddingClient,
         name: str,
         dimensions: int,
         batch: int = _BATCH,
+        *,
+        asynchronous: bool = True,
     ) -> None:
-        check_function("embed", function)
+        _check_given(given, asynchronous=asynchronous)
         if not isinstance(name, str):
             msg = f"embedder is the embedder's name and version, not {type(name).__name__}"
             raise TypeError(msg)
@@ -57,7 +75,7 @@ class Embedder:
             raise ValueError(msg)
         _check_count("dimensions", dimensions, _MOST_DIMENSIONS)
         _check_count("batch", batch, 10_000)
-        self.function = function
+        self._given: Any = given
         self.name = name
         self.dimensions = dimensions
         self.batch = batch
@@ -81,11 +99,21 @@ class Embedder:
         rows: list[Vectors] = []
         for start in range(0, len(texts), self.batch):
             part = list(texts[start : start + self.batch])
-            answer = yield Ask(self.function, (part,), deadline)
+            answer = yield self._question(part, deadline)
             rows.append(self._checked(answer, len(part)))
         if not rows:
             return np.zeros((0, self.dimensions), dtype=np.float32)
         return np.concatenate(rows)
+
+    def _question(self, texts: list[str], deadline: float | None) -> Ask:
+        create = _endpoint(self._given)
+        if create is None:
+            return Ask(self._given, (texts,), deadline)
+        options: dict[str, Any] = {"model": self.name, "input": texts}
+        if _ANY_SIZE in self.name:
+            options["dimensions"] = self.dimensions
+        function = _aembedded if _is_async_endpoint(create) else _embedded
+        return Ask(function, (create, options), deadline, self._given)
 
     def _checked(self, answer: Any, wanted: int) -> Vectors:
         found = self._numbers(answer, wanted)
@@ -129,6 +157,42 @@ class Embedder:
                 f"{error}. Nothing was written"
             )
             raise ValueError(msg) from error
+
+
+def _check_given(given: Any, *, asynchronous: bool) -> None:
+    create = _endpoint(given)
+    if create is None and not callable(given):
+        msg = (
+            "embed is a function from a list of texts to a vector for each, or a client of the "
+            f"openai package, not {type(given).__name__}. Write one around it, as in "
+            "embed=lambda texts: [vector_of(text) for text in texts]"
+        )
+        raise TypeError(msg)
+    if not asynchronous and (is_async(given) if create is None else _is_async_endpoint(create)):
+        name = getattr(given, "__qualname__", type(given).__name__)
+        msg = f"embed={name} is async, and this store is not; AsyncFacts of an AsyncStore take it"
+        raise TypeError(msg)
+
+
+def _endpoint(given: Any) -> Callable[..., Any] | None:
+    """Give what a client is asked by; None where it is no client."""
+    return getattr(getattr(given, "embeddings", None), "create", None)
+
+
+def _is_async_endpoint(create: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(inspect.unwrap(create))
+
+
+def _embedded(create: Callable[..., Any], options: dict[str, Any]) -> list[Any]:
+    return _vectors(create(**options))
+
+
+async def _aembedded(create: Callable[..., Any], options: dict[str, Any]) -> list[Any]:
+    return _vectors(await create(**options))
+
+
+def _vectors(reply: Any) -> list[Any]:
+    return [item.embedding for item in sorted(reply.data, key=lambda item: item.index)]
 
 
 def _check_count(name: str, value: int, most: int) -> None:

@@ -8,6 +8,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from ._aupkeep import AsyncUpkeep
+from ._embedding import EmbeddingClient
 from ._finding import searching
 from ._finding.asking import base_of, check_limit, check_question
 from ._model import Added, Fact, FactPage, Hit, NewFact
@@ -30,10 +31,13 @@ class AsyncFacts(AsyncUpkeep):
     Args:
         store: Where the facts lie.
         embed: What makes vectors: a function of a list of texts that gives a vector for each,
-            as lists or as an array of numpy.
-        dimensions: How many numbers a vector has.
-        embedder: The name and version of what makes them, such as "minilm:1". It is kept with
-            the vectors, so that those of two embedders are never compared.
+            as lists or as an array of numpy; or a client of the openai package, whose model is
+            `embedder`. Either may be async on an async store.
+        dimensions: How many numbers a vector has. A client is told, where the name of the model
+            has "text-embedding-3" in it; other models have a number of their own.
+        embedder: The name and version of what makes them, such as "minilm:1"; of a client, the
+            name of the model, in Azure that of the deployment. It is kept with the vectors, so
+            that those of two embedders are never compared.
         engine: "plain", "vectorset" or "search", or an engine with options, such as
             `Search(algorithm="hnsw")`; "auto" goes on with what the store uses, and begins with
             "search" where the server has it, otherwise with "plain".
@@ -65,7 +69,7 @@ class AsyncFacts(AsyncUpkeep):
         self,
         store: AsyncStore,
         *,
-        embed: Callable[[list[str]], Any],
+        embed: Callable[[list[str]], Any] | EmbeddingClient,
         dimensions: int,
         embedder: str,
         engine: str | Engine = "auto",

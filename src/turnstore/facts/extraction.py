@@ -8,6 +8,7 @@ from datetime import UTC, timedelta, tzinfo
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from turnstore.context._models import check_sync_model
 from turnstore.errors import ClosedError
 
 from ._learning.extracting import Extracted, Session
@@ -117,6 +118,7 @@ class Extraction(BaseExtraction):
             deadline=deadline,
             queue=queue,
         )
+        check_sync_model("Extraction", ask)
         self._run: _holding.Runner = run_in(facts)
         self._runner = Runner(self._look, queue)
 

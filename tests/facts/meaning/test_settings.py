@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
-from openai import OpenAI
+from openai import AsyncOpenAI, OpenAI
 
 from tests.facts.meaning.kit import embed
 from turnstore import AsyncStore, Store
@@ -66,6 +66,16 @@ def test_what_is_no_model_is_refused(facts: Facts) -> None:
         for ask in (None, "gpt-x", client):  # the client has no name of a model
             with pytest.raises(TypeError, match="Extraction"):
                 Extraction(facts, ask)
+
+
+async def test_an_async_model_is_refused_on_a_sync_store(facts: Facts) -> None:
+    async def later(prompt: str) -> str:
+        return prompt
+
+    async with AsyncOpenAI(base_url="http://localhost:1", api_key="none") as client:
+        for ask in (later, client):
+            with pytest.raises(TypeError, match="is async, and this store is not; AsyncExtraction"):
+                Extraction(facts, ask, model="small")
 
 
 async def test_facts_of_the_other_kind_are_refused(facts: Facts) -> None:

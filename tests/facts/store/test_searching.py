@@ -314,10 +314,10 @@ async def test_async_embedders_are_awaited(new_facts: NewFacts, setup: Any) -> N
     async def slowly(texts: list[str]) -> list[list[float]]:
         return embed(texts)
 
-    facts = new_facts(embed=slowly)
     if setup.client == "sync":
         with pytest.raises(TypeError, match="AsyncStore"):
-            await facts.add("ada", "Ada swims.")
+            new_facts(embed=slowly)
     else:
+        facts = new_facts(embed=slowly)
         await facts.add("ada", "Ada swims.")
         assert len(await facts.search("ada", "swims", min_score=None)) == 1

@@ -58,7 +58,11 @@ def base_of(
         msg = "previous are facts of another store"
         raise ValueError(msg)
     embedder = Embedder(
-        options["embed"], options["embedder"], options["dimensions"], options["batch"]
+        options["embed"],
+        options["embedder"],
+        options["dimensions"],
+        options["batch"],
+        asynchronous=asynchronous,
     )
     settings = Settings(
         milliseconds(options["ttl"]),
