@@ -119,7 +119,8 @@ def api() -> str:
         lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
     lines += ["", "## A model server for tests", "", "Imported from `turnstore.testing`."]
     for name in testing.__all__:
-        lines += _class(getattr(testing, name), name)
+        thing = getattr(testing, name)
+        lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
     lines += ["", "## An embedded server", "", "Imported from `turnstore.server`."]
     for name in server.__all__:
         thing = getattr(server, name)

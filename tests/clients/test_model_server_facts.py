@@ -13,8 +13,9 @@ import pytest
 from openai import OpenAI
 
 from tests.waiting import wait_until
-from turnstore.context import Context
+from turnstore.context import SUMMARY_PROMPT, Context
 from turnstore.facts import EXTRACTION_PROMPT, Extraction, Facts, Recall
+from turnstore.testing import Reply, embed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,13 +26,21 @@ if TYPE_CHECKING:
 SECONDS = 60
 
 
+def ask(client: OpenAI, text: str) -> str:
+    answer = client.chat.completions.create(model="m", messages=[{"role": "user", "content": text}])
+    return answer.choices[0].message.content or ""
+
+
 def facts_of(client: OpenAI, known: str, turns: str) -> list[dict[str, Any]]:
     """Ask as an extraction does."""
     prompt = EXTRACTION_PROMPT.replace("{facts}", known).replace("{transcript}", turns)
-    answer = client.chat.completions.create(
-        model="m", messages=[{"role": "user", "content": prompt}]
-    )
-    return json.loads(answer.choices[0].message.content or "")["facts"]  # type: ignore[no-any-return]
+    return json.loads(ask(client, prompt))["facts"]  # type: ignore[no-any-return]
+
+
+def summary_of(client: OpenAI, turns: str) -> str:
+    """Ask as a summary does."""
+    prompt = SUMMARY_PROMPT.replace("{summary}", "(nothing)").replace("{transcript}", turns)
+    return ask(client, prompt)
 
 
 def near(client: OpenAI, one: str, other: str, **options: Any) -> float:
@@ -64,6 +73,30 @@ def test_a_known_fact_is_said_again_or_gives_way(client: OpenAI) -> None:
     assert drawn == [("duplicate", 0), ("supersedes", 1)]
 
 
+def test_what_a_memory_asks_takes_no_reply_from_the_chat(
+    client: OpenAI, model: ModelServer
+) -> None:
+    model.script(Reply("one"), Reply("two"))
+    assert facts_of(client, "(nothing)", "Turn 1, Monday:\nuser: My name is Ada.") != []
+    assert ask(client, "Hello") == "one"
+    assert summary_of(client, "user: My name is Ada.") == "I will remember that your name is Ada."
+    assert ask(client, "Hello") == "two"
+    assert ask(client, "Hello") == "I see 1 message; the last one says: Hello"
+
+
+def test_replies_to_what_a_memory_asks_are_scripted_for_it(
+    client: OpenAI, model: ModelServer
+) -> None:
+    model.script(Reply('{"facts": [{"of": 1}]}'), to="extraction")
+    model.script(Reply("They met."), to="summary")
+    assert ask(client, "Hello") == "I see 1 message; the last one says: Hello"
+    assert summary_of(client, "user: Hello") == "They met."
+    assert facts_of(client, "(nothing)", "Turn 1, Monday:\nuser: Hello") == [{"of": 1}]
+    assert facts_of(client, "(nothing)", "Turn 1, Monday:\nuser: Hello") == []
+    with pytest.raises(ValueError, match="one of chat, extraction, summary"):
+        model.script(Reply("x"), to="memory")  # type: ignore[arg-type]
+
+
 def test_texts_are_near_that_share_words(client: OpenAI, model: ModelServer) -> None:
     assert near(client, "My cat is Tom.", "my CAT is tom") == pytest.approx(1)
     assert near(client, "My cat is Tom.", "What is my cat?") > 0.5
@@ -94,14 +127,14 @@ def test_vectors_are_as_long_as_asked_for(
 def test_what_it_drew_is_recalled_in_another_conversation(
     make_store: Callable[..., Store], client: OpenAI
 ) -> None:
-    def embed(texts: list[str]) -> list[list[float]]:
+    def asked(texts: list[str]) -> list[list[float]]:
         answer = client.embeddings.create(model="m", input=texts, dimensions=256)
         return [item.embedding for item in answer.data]
 
     store = make_store()
     facts = Facts(
         store,
-        embed=embed,
+        embed=asked,
         dimensions=256,
         embedder="words:1",
         engine="plain",
@@ -125,6 +158,38 @@ def test_what_it_drew_is_recalled_in_another_conversation(
         store.conversation("friday", owner="ada").clear()
     assert facts.health().dead_letters == 0
     store.erase("ada")
+
+
+@pytest.mark.servers("redis-8", "redis-url")
+@pytest.mark.one_setup
+def test_an_extraction_in_the_background_takes_none_of_the_script(
+    make_store: Callable[..., Store], client: OpenAI, model: ModelServer
+) -> None:
+    store = make_store()
+    facts = Facts(store, embed=embed, dimensions=256, embedder="words:1", ttl=timedelta(hours=1))
+    model.script(Reply("one"), Reply("two"), Reply("three"))
+    model.script(Reply("no JSON"), to="extraction")  # it is asked once more, and draws itself
+    said: list[str | None] = []
+    with Extraction(facts, client, model="m", every=1) as extraction:
+        context = Context(after=[extraction])
+        wrapped = store.conversation("monday", owner="ada").wrap(client, context=context)
+        for text in ("My name is Ada.", "My cat is Tom.", "My boat is Erna."):
+            answer = wrapped.chat.completions.create(
+                model="m", messages=[{"role": "user", "content": text}]
+            )
+            said.append(answer.choices[0].message.content)
+            extraction.flush()
+    assert said == ["one", "two", "three"]
+    assert sorted(fact.slot or "" for fact in facts.list("ada")) == ["boat", "cat", "name"]
+    assert facts.health().dead_letters == 0
+    store.erase("ada")
+
+
+def test_an_embedder_needs_no_server() -> None:
+    one, same, other = embed(["My cat is Tom.", "my CAT is tom!", "Boats sail."])
+    assert len(one) == 256
+    assert one == same != other
+    assert embed([]) == []
 
 
 class TestTheCommand:

@@ -26,7 +26,7 @@ def kit(store: AsyncStore, client: Any) -> Kit:
 
 async def test_a_client_draws_facts(kit: Kit, model: ModelServer) -> None:
     await kit.say("I sail.")
-    model.script(Reply(json.dumps({"facts": [new("Ada sails.")]})))
+    model.script(Reply(json.dumps({"facts": [new("Ada sails.")]})), to="extraction")
     assert (await kit.extraction(model="small").extract(kit.chat)).turns == 1
     assert await kit.texts() == ["Ada sails."]
     (request,) = model.requests
@@ -36,7 +36,7 @@ async def test_a_client_draws_facts(kit: Kit, model: ModelServer) -> None:
 
 async def test_a_client_that_fails_loses_nothing(kit: Kit, client: Any, model: ModelServer) -> None:
     await kit.say("I sail.")
-    model.script(Reply.error(400, "no"))
+    model.script(Reply.error(400, "no"), to="extraction")
     with pytest.raises(Exception, match="no"):
         await kit.extraction(model="small").extract(kit.chat)
     kit.model = Model()

@@ -49,8 +49,8 @@ def answer(messages: list[Json], instructions: str = "") -> str:
 
 
 def text_of(message: Json) -> str:
-    """The text of a message or of a tool's result."""
-    content: object = message.get("content", message.get("output"))
+    """The text of a message, of a tool's result or of Gemini's content."""
+    content: object = message.get("content", message.get("output", message.get("parts")))
     if isinstance(content, str):
         return content
     return "".join(part.get("text", "") for part in dicts(content))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
+from ._answers import text_of
+from ._learning import KINDS, Kind, kind_of
 from ._replies import Json, Reply, as_dict, dicts
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class Desk:
 
     def __init__(self, pause: float) -> None:
         self.requests: list[Request] = []
-        self.script: deque[Reply] = deque()
+        self.script: dict[Kind, deque[Reply]] = {kind: deque() for kind in KINDS}
         self.responses: dict[str, Json] = {}
         self._pause = pause
         self._numbers = count(1)  # the length of `requests` may be the same in two threads
@@ -82,8 +84,9 @@ class Desk:
         """
         self.requests.append(request)
         number = next(self._numbers)
+        asked = text_of(request.messages[-1]) if request.messages else ""
         try:
-            return self.script.popleft(), number
+            return self.script[kind_of(asked)].popleft(), number
         except IndexError:
             refused = complaint(request.messages)
             if refused:

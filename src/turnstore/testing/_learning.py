@@ -1,20 +1,39 @@
-"""The model in the model server, asked for facts: it draws what it would remember itself."""
+"""The model in the model server, asked by a memory: it draws facts that it would know itself."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["facts_in"]
+__all__ = ["KINDS", "Kind", "facts_in", "kind_of"]
 
-# The last lines of `turnstore.facts.EXTRACTION_PROMPT`, filled.
+Kind: TypeAlias = Literal["chat", "extraction", "summary"]
+"""What a request is about: `chat` is all that is none of the others."""
+
+KINDS: Final[tuple[Kind, ...]] = ("chat", "extraction", "summary")
+
+# The last lines of `turnstore.facts.EXTRACTION_PROMPT`, filled, and what is added to it after an
+# answer that could not be used.
 _PROMPT = re.compile(
-    r"\nWhat is known:\n(.*)\n\nThe new turns:\n(.*)\n\nThe JSON object:\s*\Z", re.DOTALL
+    r"\nWhat is known:\n(.*)\n\nThe new turns:\n(.*)\n\nThe JSON object:\s*"
+    r"(?:Your last answer could not be used: .*)?\Z",
+    re.DOTALL,
+)
+# The same of `turnstore.context.SUMMARY_PROMPT`.
+_SUMMARY = re.compile(
+    r"\nThe summary so far:\n.*\n\nThe messages since:\n.*\n\nThe new summary:\s*\Z", re.DOTALL
 )
 _KNOWN = re.compile(r"^(\d+)\. (.*) \(slot: ([^;]+);.*\)$", re.MULTILINE)
 _TURN = re.compile(r"^Turn (\d+), .*:$")
 _NEXT_SPEAKER = re.compile(r"^(user|assistant): ")
+
+
+def kind_of(prompt: str) -> Kind:
+    """Tell what is asked for, by the default prompts of an extraction and of a summary."""
+    if _PROMPT.search(prompt):
+        return "extraction"
+    return "summary" if _SUMMARY.search(prompt) else "chat"
 
 
 def facts_in(prompt: str, told: re.Pattern[str]) -> str | None:

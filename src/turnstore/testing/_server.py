@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from ._desk import Desk, Request
 from ._http import Http
+from ._learning import KINDS
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from ._learning import Kind
     from ._replies import Reply
 
 
@@ -29,7 +31,8 @@ class ModelServer:
     request says; texts are near that share words. They are no requests to the model.
 
     Requests that a provider refuses for their messages (a tool call without its result, a result
-    without its call) are refused with HTTP 400. Scripted replies come first, one for each request.
+    without its call) are refused with HTTP 400. Scripted replies come first, one for each request
+    of their kind.
 
     Args:
         port: The port on 127.0.0.1; 0 takes a free one.
@@ -65,13 +68,21 @@ class ModelServer:
             raise RuntimeError("the model server is not running: enter it by `with`, or start() it")
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
-    def script(self, *replies: Reply) -> None:
+    def script(self, *replies: Reply, to: Kind = "chat") -> None:
         """Queue replies: each request takes the next one; without one the server answers itself.
 
         Args:
             replies: The replies, first to last. A request that the SDK repeats takes one each time.
+            to: Which requests take them: "extraction" or "summary", those with the default
+                prompt of one; "chat", all others. So what a memory asks in the background takes
+                no reply from what an application asks.
+
+        Raises:
+            ValueError: It is to no such requests.
         """
-        self._desk.script.extend(replies)
+        if to not in KINDS:
+            raise ValueError(f"script(to={to!r}): replies are to one of {', '.join(KINDS)}")
+        self._desk.script[to].extend(replies)
 
     def start(self) -> Self:
         """Begin to serve, in a thread of its own.

@@ -33,7 +33,7 @@ async def test_a_client_writes_the_summary(
     chat: AsyncConversation, client: Any, model: ModelServer
 ) -> None:
     await fill(chat, 1, 3)
-    model.script(Reply("They spoke of q1."))
+    model.script(Reply("They spoke of q1."), to="summary")
     context = Context(Window(turns=1), summary=Summary(client, model="small", heading=HEADING))
     async with chat.turn("q4", context=context) as turn:
         assert turn.messages[0] == {"role": "system", "content": f"{HEADING}\nThey spoke of q1."}
@@ -48,7 +48,7 @@ async def test_a_client_that_fails_is_counted(
     chat: AsyncConversation, client: Any, model: ModelServer
 ) -> None:
     await fill(chat, 1, 3)
-    model.script(Reply.error(400, "no"))
+    model.script(Reply.error(400, "no"), to="summary")
     context = Context(Window(turns=1), summary=Summary(client, model="small"))
     async with chat.turn("q4", context=context) as turn:
         assert turn.messages[0]["content"] == "q3"
