@@ -375,7 +375,7 @@ async def test_a_client_of_the_openai_sdk_is_a_model(kit: Kit) -> None:
         client: Any = OpenAI(**options) if is_sync else AsyncOpenAI(**options)
         kit.model = client
         await kit.say("I sail.")
-        server.script(Reply(json.dumps({"facts": [new("Ada sails.")]})))
+        server.script(Reply(json.dumps({"facts": [new("Ada sails.")]})), to="extraction")
         made = await kit.extraction(model="gpt-x").extract(kit.chat)
         (request,) = server.requests
         if is_sync:
