@@ -164,8 +164,9 @@ def _sweep(keys: OwnerKeys, number: int) -> Flow[int]:
                     break
         if not rest or state != _CLOSED:
             return state
-        for start in range(0, len(rest), _SWEPT_AT_ONCE):
-            some = sorted(rest)[start : start + _SWEPT_AT_ONCE]
+        gone = sorted(rest)
+        for start in range(0, len(gone), _SWEPT_AT_ONCE):
+            some = gone[start : start + _SWEPT_AT_ONCE]
             state, *_ = yield _erase_some(keys, number, [b"-"] * len(some), some)
             if state != _CLOSED:
                 return state

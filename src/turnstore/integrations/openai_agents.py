@@ -191,7 +191,7 @@ class AgentsSession:
         if limit is None and not self._undone and not self._cleared:
             return history
         elements = [] if self._cleared else history.elements
-        numbers = sorted({element.turn for element in elements})[: -self._undone or None]
+        numbers = set(sorted({element.turn for element in elements})[: -self._undone or None])
         rows = [list(element) for element in elements if element.turn in numbers]
         start = start_of(rows, None, Window(messages=limit), None)
         kept = History(rows[start:], 0, has_older=history.has_older or start > 0)
