@@ -3,7 +3,7 @@ rewind: undo the newest turns, back to an earlier revision.
 
 KEYS
   1  turns       list   the head, then one element per turn or piece of one, oldest first
-  2  summary     text   of the oldest turns; goes if it covers one that is undone
+  2  summary     text   of the oldest turns; goes if it covers one that is undone, and with the last one
   3  generation  text?  what was begun and erased of the owner
   4  cleared     zset?  the owner's conversations that were cleared of late
 

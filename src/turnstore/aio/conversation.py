@@ -197,7 +197,8 @@ class AsyncConversation(AsyncKeeping, AsyncFrameworks):
 
         The time to live is not renewed. Long-term facts that were drawn from them stay until
         an extraction notices, exchanges until `Facts.forget_turns`, which takes what this
-        gives back.
+        gives back. Where all turns that are held are undone, the conversation begins anew, and
+        a summary of older ones goes with them.
 
         Args:
             turns: How many; fewer where there are fewer.
