@@ -15,7 +15,7 @@ ARGV
   3  ttl_ms        int   >= 0                 time to live; 0 keeps forever
   4  conversation  text  a digest             which conversation
   5  expected      text  a cursor, or empty   where its cursor stands; demanded
-  6  cursor        text  a cursor             where it is to stand
+  6  cursor        text  a cursor, or empty   where it is to stand; empty drops it
   7  letter        JSON  or empty, or =       what could not be read; empty drops it, = leaves it
 
 RETURNS int  1 noted; 0 the cursor stands elsewhere, and nothing was written
@@ -53,7 +53,7 @@ if not refusal and not has_newest(lease, fence) then
   refusal = "LOST the lease"
 end
 local renewal = ttl_ms > 0 and "PEXPIRE" or "PERSIST"
-refusal = refusal or forbidden(cursors, "HSET", renewal) or forbidden(dead, renewal)
+refusal = refusal or forbidden(cursors, cursor == "" and "HDEL" or "HSET", renewal) or forbidden(dead, renewal)
   or letter ~= "=" and forbidden(dead, "XDEL") or nil
   or letter ~= "=" and letter ~= "" and forbidden(dead, "XADD") or nil
 if refusal then
@@ -64,7 +64,11 @@ local stands = redis.call("HGET", cursors, conversation) or ""
 if stands ~= expected and stands ~= cursor then
   return 0
 end
-redis.call("HSET", cursors, conversation, cursor)
+if cursor == "" then
+  redis.call("HDEL", cursors, conversation)
+else
+  redis.call("HSET", cursors, conversation, cursor)
+end
 for _, entry in ipairs(letter ~= "=" and letters or {}) do
   if entry[2][2] == conversation then
     redis.call("XDEL", dead, entry[1])

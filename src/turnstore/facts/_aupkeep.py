@@ -288,8 +288,9 @@ class AsyncUpkeep:
             ServerError: Redis failed.
 
         Cost:
-            Some round trips for each owner. For everybody it looks at every key of the
-            server.
+            Two round trips for each owner, one more for each 500 conversations that were read
+            for facts, and one for an index; on a Cluster one for each command. For everybody it
+            looks at every key of the server.
 
         Example:
             >>> (await facts.health()).is_well

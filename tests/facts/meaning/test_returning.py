@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.facts.meaning.kit import new, news
+from tests.facts.store.raw import place_of
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore
@@ -129,6 +131,40 @@ async def test_facts_outlive_a_conversation_that_expires(kit: Kit, server: Serve
     done = await read(kit, [new("Ada paints.")])
     assert (done.turns, done.undone) == (1, 0)
     assert await kit.texts() == ["Ada bakes.", "Ada paints.", "Ada sails."]
+
+
+@pytest.mark.parametrize("is_read", [True, False], ids=["read", "failed"])
+async def test_the_cursors_of_conversations_that_expired_go(
+    kit: Kit, server: Server, *, is_read: bool
+) -> None:
+    """Where facts are kept for longer than conversations, they would become ever more."""
+    chats = [kit.store.conversation(f"c{number}", owner="ada") for number in range(3)]
+    extraction = kit.extraction()
+    for chat in chats:
+        await chat.append("I sail.")
+        kit.model.answers = [[new("Ada sails.")] if is_read else ConnectionError()]
+        with nullcontext() if is_read else pytest.raises(ConnectionError):
+            await extraction.extract(chat)
+    cursors = place_of(kit.facts, "ada").keys.cursors
+    assert server.raw.hlen(cursors) == 3
+    for chat in chats[:2]:
+        server.raw.delete(chat.key)  # as if their time were up
+    kit.model.answers = [] if is_read else [[new("Ada sails.")]]
+    assert (await extraction.run("ada")).undone == 0
+    assert server.raw.hkeys(cursors) == [place_of(kit.facts, "ada").conversation("c2").encode()]
+    assert await kit.texts() == ["Ada sails."]
+    await chats[0].append("I paint.")
+    kit.model.answers = [[new("Ada paints.")]]
+    assert (await extraction.run("ada")).turns == 1, "one that begins anew under the id"
+    assert await kit.texts() == ["Ada paints.", "Ada sails."]
+
+
+async def test_so_do_those_of_conversations_that_were_cleared(kit: Kit, server: Server) -> None:
+    await kit.say("I sail.")
+    await read(kit, [new("Ada sails.")])
+    await kit.chat.clear()
+    assert (await kit.extraction().run("ada")).undone == 1
+    assert not server.raw.exists(place_of(kit.facts, "ada").keys.cursors)
 
 
 async def test_facts_outlive_one_that_expires_and_grows_longer(kit: Kit, server: Server) -> None:

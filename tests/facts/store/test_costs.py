@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.facts.store.raw import place_of
+from tests.servers.facade import inner
 from turnstore.facts import NewFact
+from turnstore.facts._storing.health import health
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore
     from tests.facts.store.conftest import NewFacts
     from tests.servers.proxy import Proxy
+    from tests.servers.running import Server
+    from turnstore._calls import Flow
     from turnstore.facts import AsyncFacts
 
 pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis", "valkey")]
@@ -114,6 +121,40 @@ async def test_the_commands_of_erasing_a_conversation(
     facts_go = ["HKEYS", SCRIPT, "HSCAN", SCRIPT, SCRIPT, "XRANGE"]
     rest = ["HDEL", "XRANGE", "HGET", *([DOCUMENTS] if engine == "search" else []), SCRIPT]
     assert seen == [SCRIPT, *facts_go, *rest]
+
+
+async def test_the_commands_of_health(
+    new_store: NewStore, new_facts: NewFacts, proxy: Proxy, server: Server, engine: str
+) -> None:
+    """One for each conversation that was read for facts, gone or not, in one round trip."""
+    store = new_store(at=proxy)
+    facts = new_facts(store)
+    place = place_of(facts, "ada")
+    await facts.add("ada", "Ada sails.")
+    for number in range(20):
+        if number % 2:
+            await store.conversation(f"c{number}", owner="ada").append("Hello")
+        server.raw.hset(place.keys.cursors, place.conversation(f"c{number}"), "0 0")
+    server.raw.pexpire(place.keys.cursors, 60_000)
+    proxy.clear()
+    assert (await facts.health("ada")).lag == 10
+    vectors = {"plain": "HLEN", "vectorset": "VCARD", "search": "FT.SEARCH"}[engine]
+    index = [INDEX] if engine == "search" else []
+    first = ["HLEN", "HGET", "XLEN", "HGETALL"]
+    assert proxy.seen == [*index, *first, vectors, *["LINDEX"] * 20]
+    steps: list[object] = []
+
+    def counted(flow: Flow[Any]) -> Flow[Any]:
+        reply = None
+        with suppress(StopIteration):
+            while True:
+                steps.append(step := flow.send(reply))
+                reply = yield step
+
+    base = inner(facts)._base
+    running = inner(facts)._run(counted(health(base, "ada")))
+    assert (await running if iscoroutine(running) else running) is None
+    assert len(steps) == len(index) + 3
 
 
 async def test_where_no_facts_were_ever_kept_an_erasure_looks_for_them_twice(

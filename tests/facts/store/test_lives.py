@@ -251,7 +251,7 @@ async def test_health_counts_what_there_is(
     assert (every.owners, every.facts, every.vectors, every.is_well) == (2, 6, 6, True)
     assert (one.owners, one.facts, one.vectors, one.is_well) == (1, 5, 5, True)
     chat = store.conversation("c1", owner="ada")
-    other = store.conversation("c2")
+    other = store.conversation("c2", owner="ada")
     for _ in range(4):
         await chat.append("Hello")
         await other.append("Hello")

@@ -168,13 +168,14 @@ async def test_a_dry_run_writes_nothing(new_facts: NewFacts, server: Server, eng
         return keys, server.raw.execute_command("FT._LIST") if engine == "search" else []
 
     at_first = everything()
-    for other in ({}, {"engine": "auto"}):
+    others: list[dict[str, Any]] = [{}, {"engine": "auto"}, {"engine": "plain"}]
+    for other in others:
         assert (await new_facts(**OTHER, **other).migrate(dry_run=True)).facts == 0
     assert everything() == at_first, "where there are no facts yet"
     old = new_facts()
     await fill(old)
     before = everything()
-    for other in ({}, {"engine": "auto"}, {"engine": "plain"}):
+    for other in others:
         looked = await new_facts(**OTHER, **other).migrate(dry_run=True)
         assert (looked.owners, looked.facts, looked.dry_run) == (2, 131, True)
         assert everything() == before

@@ -87,7 +87,8 @@ class Unread(NamedTuple):
         elements: Those that follow the cursor, oldest first; not all where there are many.
         lag: How many turns follow it.
         is_gone: Whether what the cursor stands behind is not there any more, though not
-            because it was the oldest: it was undone, cleared, or has expired.
+            because it was the oldest: it was undone, cleared, or has expired. Where no turn is
+            there at all, it is gone too.
     """
 
     elements: list[Element]
@@ -126,7 +127,7 @@ def unread(keys: Keys, cursor: Cursor, most: int) -> Flow[Unread]:
     """
     found: _history.Found = yield _history.page_call(keys, 0, most + 1, "extract")
     if not found.elements:
-        return Unread([], 0, is_gone=cursor.no > 0)
+        return Unread([], 0, is_gone=True)
     newest = found.elements[-1]
     is_gone = newest.no < cursor.no
     if not is_gone and found.elements[0].no > cursor.no + 1 and found.previous != EMPTY:

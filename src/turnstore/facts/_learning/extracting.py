@@ -221,7 +221,7 @@ class Session:
         stands, cursor = yield from read_cursor(self._owner, self._keys.member)
         most = min(self._options.batch, cursor.most or self._options.batch)
         found = yield from unread(self._keys, cursor, most)
-        if found.is_gone:
+        if found.is_gone and stands:
             undone = yield from go_back(self._base, self._keys, self._reader, stands)
             return Extracted(undone=undone)
         if not found.elements or not self._conversation:

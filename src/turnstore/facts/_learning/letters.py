@@ -101,13 +101,13 @@ def written(letter: DeadLetter, last: Cursor) -> bytes:
     return codec.encode() + data
 
 
-def note(reader: Reader, stands: str, cursor: Cursor, letter: bytes) -> Flow[bool]:
+def note(reader: Reader, stands: str, cursor: Cursor | None, letter: bytes) -> Flow[bool]:
     """Move a cursor without any facts, and put a letter in the place of the one before.
 
     Args:
         reader: Who has read.
         stands: Where the cursor stands, as it is stored.
-        cursor: Where it is to stand.
+        cursor: Where it is to stand; None drops it.
         letter: As from `written`, or what becomes of the one that is there.
 
     Returns:
@@ -119,7 +119,7 @@ def note(reader: Reader, stands: str, cursor: Cursor, letter: bytes) -> Flow[boo
         "ttl_ms": reader.ttl_ms,
         "conversation": reader.conversation,
         "expected": stands,
-        "cursor": str(cursor),
+        "cursor": "" if cursor is None else str(cursor),
         "letter": letter,
     }
     noted: int = yield script_call("memory_letter", reader.place, values, int, operation="extract")

@@ -34,6 +34,8 @@ EXTRACT = "extract"
 def go_back(base: Base, keys: Keys, reader: Reader, stands: str) -> Flow[int]:
     """Move the cursor back to turns that are there, and undo what was drawn from others.
 
+    Where no turn is there, the cursor goes.
+
     Args:
         base: The facts.
         keys: Of the conversation.
@@ -69,7 +71,8 @@ def go_back(base: Base, keys: Keys, reader: Reader, stands: str) -> Flow[int]:
             base, reader.place, log, entry, since=since, cursor=move, fence=reader.fence
         )
         undone, stands = undone + 1, str(start)
-    yield from note(reader, stands, START, KEEP)
+    # Of a conversation that is gone nothing stays: cursors would outlive what they are of.
+    yield from note(reader, stands, None if stat.first_time is None else START, KEEP)
     return undone
 
 

@@ -58,7 +58,7 @@ def due(base: Base, place: Place, trigger: Trigger, now: float) -> Flow[float | 
     found: _history.Found = yield _history.page_call(place.keys, 0, 1, "extract")
     newest = found.elements[-1] if found.elements else None
     if newest is None:
-        return 0.0 if cursor.no else None
+        return 0.0 if stands else None
     if began is not None:
         reader = Reader(owner, place.keys.member, began, "", base.settings.ttl_ms)
         yield from note(reader, stands, START, KEEP)

@@ -16,6 +16,7 @@ from .._owner import Ground, OwnerPlace
 from ..engines import documents_of
 from .counting import check_whole, count_exchanges
 from .forgetting import Entry, drop, forget_of
+from .reading import texts, words
 
 __all__ = ["Eraser"]
 
@@ -59,8 +60,8 @@ class Eraser:
             return {}
         tokens, ids, memory, cursors, letters, operations = yield Together(
             (
-                _look(place.keys.postings, "hget", _words, "#v"),
-                _look(place.keys.facts, "hkeys", _texts),
+                _look(place.keys.postings, "hget", words, "#v"),
+                _look(place.keys.facts, "hkeys", texts),
                 _look(place.keys.memory, "hlen", int),
                 _look(place.keys.cursors, "hlen", int),
                 _look(place.keys.dead, "xlen", int),
@@ -112,7 +113,7 @@ class Eraser:
             "erase", (place.keys.cursors,), "hdel", (keys.member,), writes=True, read=int
         )
         operations = yield from _drop_operations(place, keys.member)
-        tokens: list[str] = yield _look(place.keys.postings, "hget", _words, "#v")
+        tokens: list[str] = yield _look(place.keys.postings, "hget", words, "#v")
         documents = 0
         spaces = _spaces(tokens, known)
         for token in _indexed(spaces):
@@ -127,7 +128,7 @@ class Eraser:
 
     def _known_spaces(self, keys: OwnerKeys) -> Flow[list[str] | None]:
         """Give the spaces of all facts of the store; None where there is nothing of any facts."""
-        known: list[str] = yield _look(self.ground.registry, "hkeys", _texts)
+        known: list[str] = yield _look(self.ground.registry, "hkeys", texts)
         return known if known or (yield has_more(keys)) else None
 
 
@@ -207,11 +208,3 @@ def _rest(place: OwnerPlace, token: str, keys: OwnerKeys, number: int) -> Flow[N
         "that it names were deleted; do it again"
     )
     raise ServerError(msg)
-
-
-def _texts(reply: Any) -> list[str]:
-    return [one.decode() for one in reply]
-
-
-def _words(reply: bytes | None) -> list[str]:
-    return reply.decode().split() if reply else []

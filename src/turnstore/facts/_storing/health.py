@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from turnstore._calls import Call, Flow, pairs_of
-from turnstore._keys import key_names
+from turnstore._calls import Call, Flow, Together, pairs_of
 
 from .._model import Health
 from .._owner import OwnerPlace
 from .migration import vectors_of
+from .reading import words
 from .retention import owners
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["health"]
 
+_AT_ONCE = 500  # conversations
 _TURN = 3  # where the head of a conversation has the number of its newest turn
 
 
@@ -34,7 +35,7 @@ def health(base: Base, owner: str | None) -> Flow[Health]:
     state = yield from backend.engine.state(base.ground, backend.space)
     total: Counter[str] = Counter()
     for place in places:
-        total.update((yield from _of_owner(base, place)))
+        total.update((yield from _of_owner(place)))
     return Health(
         engine=backend.engine.name,
         embedder=backend.embedder.name,
@@ -49,22 +50,20 @@ def health(base: Base, owner: str | None) -> Flow[Health]:
     )
 
 
-def _of_owner(base: Base, place: OwnerPlace) -> Flow[dict[str, int]]:
+def _of_owner(place: OwnerPlace) -> Flow[dict[str, int]]:
     keys = place.keys
-    facts: int = yield _number("hlen", keys.facts)
-    spaces: list[str] = yield Call(
-        "health", (keys.postings,), "hget", ("#v",), writes=False, read=_words
+    facts, spaces, dead, cursors = yield Together(
+        (
+            _look(keys.facts, "hlen", int),
+            _look(keys.postings, "hget", words, "#v"),
+            _look(keys.dead, "xlen", int),
+            _look(keys.cursors, "hgetall", pairs_of),
+        )
     )
     vectors = 0
     if spaces:
         vectors = yield from vectors_of(place, spaces[0])
-    dead: int = yield _number("xlen", keys.dead)
-    cursors: dict[bytes, bytes] = yield Call(
-        "health", (keys.cursors,), "hgetall", (), writes=False, read=pairs_of
-    )
-    lag = 0
-    for digest, cursor in cursors.items():
-        lag += yield from _lag(base, place, digest.decode(), cursor)
+    lag = yield from _lag(place, cursors)
     return {
         "owners": int(facts > 0),
         "facts": facts,
@@ -74,26 +73,27 @@ def _of_owner(base: Base, place: OwnerPlace) -> Flow[dict[str, int]]:
     }
 
 
-def _lag(base: Base, place: OwnerPlace, digest: str, cursor: bytes) -> Flow[int]:
-    """Count the turns of a conversation that stand behind its cursor."""
-    owned = place.owner_keys.conversation(digest).turns
-    newest: int = yield _newest(owned)
-    if not newest:  # a conversation that has no owner of its own
-        newest = yield _newest(key_names(base.ground.prefix, base.ground.store, digest).turns)
-    return max(newest - int(cursor.split()[0]), 0)
+def _lag(place: OwnerPlace, cursors: dict[bytes, bytes]) -> Flow[int]:
+    """Count the turns of conversations that stand behind their cursors, 500 at once."""
+    lag, digests = 0, list(cursors)
+    for start in range(0, len(digests), _AT_ONCE):
+        part = digests[start : start + _AT_ONCE]
+        newest: list[int] = yield Together(
+            tuple(
+                _look(place.owner_keys.conversation(digest.decode()).turns, "lindex", _newest, 0)
+                for digest in part
+            )
+        )
+        lag += sum(
+            max(turn - int(cursors[digest].split()[0]), 0)
+            for turn, digest in zip(newest, part, strict=True)
+        )
+    return lag
 
 
-def _newest(turns: bytes) -> Call:
-    return Call("health", (turns,), "lindex", (0,), writes=False, read=_read_newest)
+def _look(key: bytes, command: str, read: Callable[[Any], Any], *arguments: int | str) -> Call:
+    return Call("health", (key,), command, arguments, writes=False, read=read)
 
 
-def _read_newest(head: bytes | None) -> int:
+def _newest(head: bytes | None) -> int:
     return int(head.split(b" ")[_TURN]) if head else 0
-
-
-def _number(command: str, key: bytes) -> Call:
-    return Call("health", (key,), command, (), writes=False, read=int)
-
-
-def _words(reply: bytes | None) -> list[str]:
-    return reply.decode().split() if reply else []

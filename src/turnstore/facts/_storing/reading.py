@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
@@ -12,7 +12,17 @@ from .._owner import OwnerPlace, script_call
 from .heads import Head, head
 from .record import Record, decode
 
-__all__ = ["Row", "Seen", "all_ids", "page", "read_records", "read_rows", "read_seen"]
+__all__ = [
+    "Row",
+    "Seen",
+    "all_ids",
+    "page",
+    "read_records",
+    "read_rows",
+    "read_seen",
+    "texts",
+    "words",
+]
 
 
 class Row(NamedTuple):
@@ -101,7 +111,7 @@ def read_records(place: OwnerPlace, ids: Sequence[str]) -> Flow[dict[str, Record
 def all_ids(place: OwnerPlace, operation: str) -> Flow[list[str]]:
     """Read the ids of all facts, oldest first: one call."""
     ids: list[str] = yield Call(
-        operation, (place.keys.order,), "zrange", (0, -1), writes=False, read=_texts
+        operation, (place.keys.order,), "zrange", (0, -1), writes=False, read=texts
     )
     return ids
 
@@ -172,5 +182,11 @@ def _read_page(reply: list[bytes]) -> list[Record]:
     return [decode(id_.decode(), raw) for id_, raw in pairs if raw]
 
 
-def _texts(reply: list[bytes]) -> list[str]:
+def texts(reply: Iterable[bytes]) -> list[str]:
+    """Read a list of ids."""
     return [one.decode() for one in reply]
+
+
+def words(reply: bytes | None) -> list[str]:
+    """Read a text of words; of a field that is missing there are none."""
+    return reply.decode().split() if reply else []
