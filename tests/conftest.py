@@ -61,16 +61,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = set(metafunc.fixturenames)
     if "server" not in names:
         return
-    marker = metafunc.definition.get_closest_marker("servers")
-    wanted = tuple(marker.args) if marker else ("",)
-    of_facts = finding.with_search() if "engine" in names else ()
-    servers = [
-        one
-        for one in (*finding.servers(), *of_facts)
-        if one.name.startswith(wanted)
-        and (one.has_socket or not names & {"proxy", "own_server"})
-        and (one.name != "cluster" or "own_server" not in names)
-    ]
+    servers = _servers(names, metafunc.definition.get_closest_marker("servers"))
     if "setup" not in names and "engine" in names:
         of_engines = [(one, engine) for one in servers for engine in one.engines]
         ids = [f"{one.name}-{engine}" for one, engine in of_engines]
@@ -100,6 +91,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     params = [pytest.param(one, setup, id=f"{one.name}-{setup}") for one, setup in pairs]
     metafunc.parametrize("server, setup", params, indirect=True)
+
+
+def _servers(names: set[str], marker: pytest.Mark | None) -> list[Found]:
+    """Give the servers that a test runs on; one that is not here, where there would be none."""
+    wanted: tuple[str, ...] = marker.args if marker else ("",)
+    of_facts = finding.with_search() if "engine" in names else ()
+    fitting = [
+        one
+        for one in (*finding.servers(), *of_facts)
+        if one.name.startswith(wanted)
+        and (one.engines or "engine" not in names)
+        and (one.has_socket or not names & {"proxy", "own_server"})
+        and (one.name != "cluster" or "own_server" not in names)
+    ]
+    if marker and marker.kwargs.get("first"):
+        fitting.sort(key=lambda one: [one.name.startswith(name) for name in wanted], reverse=True)
+        fitting = fitting[:1]
+    return fitting or [finding.absent(wanted)]
 
 
 def _setups(server: Found, one_setup_of: str | None) -> tuple[Setup, ...]:

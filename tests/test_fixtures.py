@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
@@ -119,6 +120,41 @@ def test_a_key_without_a_life_fails_the_test(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=3, errors=1)
     result.stdout.fnmatch_lines(["*left without a time to live: test-*:eternal"])
+
+
+def test_servers_that_are_not_here_are_no_silence(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makeconftest("from tests.conftest import *")
+    pytester.makeini(
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n  servers\n  one_setup"
+    )
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.servers("redis-1")
+        def test_that_is_for_one(server):
+            pass
+
+        @pytest.mark.servers("redis-1")
+        @pytest.mark.one_setup
+        def test_that_is_for_one_with_a_client(make_store):
+            pass
+
+        @pytest.mark.servers("redis-1", "fakeredis", "", first=True)
+        def test_that_any_will_do_for(server, request):
+            assert request.node.callspec.id in ("fakeredis", "redis-url")
+        """
+    )
+    monkeypatch.delenv("CI", raising=False)
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-rs")
+    result.assert_outcomes(passed=1, skipped=2)
+    result.stdout.fnmatch_lines(["*the test is for redis-1, and *"])
+    if not os.environ.get("REDIS_URL"):
+        monkeypatch.setenv("CI", "1")
+        result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
+        result.assert_outcomes(passed=1, errors=2)
 
 
 @pytest.mark.servers("redis-url", "redis", "valkey")

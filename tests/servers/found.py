@@ -243,3 +243,15 @@ def _nothing() -> Found:
         lack("no Redis server: set REDIS_URL, install redis-server, or start Docker")
 
     return Found("no-server", "no real server", start)
+
+
+def absent(names: tuple[str, ...]) -> Found:
+    """Give a server that is not here, in the place of those that a test is for."""
+
+    def start() -> Server:
+        reason = f"the test is for {' or '.join(names)}"
+        if os.environ.get("REDIS_URL"):
+            pytest.skip(f"{reason}, and REDIS_URL chose the server")
+        lack(f"{reason}, and no such server is here")
+
+    return Found("no-server", "none that the test is for", start)

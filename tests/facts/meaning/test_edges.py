@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.servers.running import Server
     from turnstore import Store
 
-pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-7")]
+pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-7", "redis", "valkey", first=True)]
 
 
 def saved(kit: Kit) -> SavedTurn:
@@ -135,7 +135,7 @@ async def test_where_the_store_is_closed_the_background_ends(make_store: Any) ->
     store.close()
     done = Appended("1-t1", duplicate=False, turns=1, messages=1, tokens=0, dropped=0)
     extraction(SavedTurn(place.identifier, place.owner, "t1", [], "openai.chat", done))
-    await wait_until_async(lambda: extraction._runner._thread is None)
+    await wait_until_async(lambda: extraction._reader._thread is None)
     assert extraction.counts == {}
     extraction.close()
 

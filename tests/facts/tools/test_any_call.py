@@ -51,7 +51,7 @@ ARGUMENTS = st.one_of(
 )
 
 
-@pytest.mark.servers("redis-7", "redis-url")
+@pytest.mark.servers("redis-7", "redis", "valkey", first=True)
 @pytest.mark.one_setup
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

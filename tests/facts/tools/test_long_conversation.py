@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from turnstore import AsyncStore
 
 
-@pytest.mark.servers("redis-7", "redis-url")
+@pytest.mark.servers("redis-7", "redis", "valkey", first=True)
 @pytest.mark.one_setup
 async def test_the_newest_2000_turns_are_searched(
     new_store: NewStore, new_kit: Callable[[AsyncStore], Kit]
