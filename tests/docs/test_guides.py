@@ -20,6 +20,7 @@ from redis.retry import Retry
 
 from turnstore import AsyncStore, Store
 from turnstore.errors import UnavailableError
+from turnstore.testing import ModelServer, Reply
 
 GUIDES = Path(__file__).parents[2] / "docs/guides"
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -81,6 +82,42 @@ def test_an_undo_that_fails_half_way_is_sent_again(
         for removed in (1, 0):
             assert browser.delete(f"/chats/monday/turns/{last}").json() == removed
             assert browser.get("/chats/monday").json() == [[first, "My cat is Tom."]]
+
+
+@pytest.mark.web
+@pytest.mark.parametrize(
+    "last, ends, stored",
+    [
+        (Reply("Take no umbrella."), "done", ["user", "assistant", "tool", "assistant"]),
+        (Reply("Take no", ending="truncated"), "failed", []),
+        (Reply(refusal="No."), "failed", []),
+        (Reply.error(400), "failed", []),
+    ],
+    ids=["whole", "cut", "refusal", "error"],
+)
+def test_tools_in_a_stream_are_one_turn(
+    redis_url: str, model_server: ModelServer, last: Reply, ends: str, stored: list[str]
+) -> None:
+    from fastapi.testclient import TestClient  # noqa: PLC0415 - only `make test-web` has it
+
+    from tests.web.guides import code_of  # noqa: PLC0415
+
+    guide: dict[str, Any] = {"__name__": "guide"}
+    exec(code_of("fastapi-recall", redis_url, "shop"), guide)  # noqa: S102 - our own page
+    guide["answer"] = guide["answer_with_tools"]
+    model_server.script(Reply.tool_call("Weather", city="Paris"), last)
+    with TestClient(guide["app"], headers={"X-User": "ada"}) as browser:
+        answered = browser.post("/chats/monday", json={"text": "The weather in Paris?"})
+    lines = [line for line in answered.iter_lines() if line]
+    assert lines[0] == "event: recalled"
+    assert lines[-2] == f"event: {ends}"
+    assert lines.count("event: recalled") == 1
+    asked = model_server.requests[1].messages
+    assert [message["role"] for message in asked] == ["user", "assistant", "tool"]
+    with Store.from_url(redis_url, name="shop") as store:
+        messages = store.conversation("monday", owner="ada").read()
+    assert [message["role"] for message in messages] == stored
+    assert all("parsed" not in str(message) for message in messages)
 
 
 def test_no_message_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -111,3 +111,17 @@ def test_of_gemini(chat: Conversation, model: ModelServer) -> None:
         said = wrapped.models.generate_content(model="m", contents="What is my name?")
         assert said.text == "Your name is Ada."
         assert len(model.requests[-1].messages) == 3
+
+
+def test_a_result_without_its_call_is_kept_and_left_out(
+    chat: Conversation, openai: OpenAI, model: ModelServer
+) -> None:
+    chat.append([QUESTION, {"role": "assistant", "content": "Hello Ada."}])
+    result = {"role": "tool", "tool_call_id": "gone", "content": "1"}
+    chat.append(result)
+    chat.append(["A sum, please.", result, {"role": "assistant", "content": "1"}])
+    asked: Any = {"model": "m", "messages": [{"role": "user", "content": "What is my name?"}]}
+    answer = chat.wrap(openai).chat.completions.create(**asked)
+    assert answer.choices[0].message.content == "Your name is Ada."
+    assert len(model.requests[-1].messages) == 3
+    assert [message["role"] for message in chat.read()].count("tool") == 2
