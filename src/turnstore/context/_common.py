@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable
 from typing import Any, TypeAlias, TypeVar
 
 from turnstore._calls import Ask
+from turnstore._counting import count
 from turnstore.messages import Format, Message
 
 __all__ = [
@@ -69,7 +70,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 def failed(counts: Counter[str], name: str, error: BaseException, instead: str) -> None:
     """Count a failure that the turn survives, and say in the log what happens instead."""
-    counts[name] += 1
+    count(counts, name)
     log.warning("%s failed (%s: %s); %s", name, type(error).__name__, error, instead)
 
 

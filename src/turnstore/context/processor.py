@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from turnstore._calls import Ask
+from turnstore._counting import count
 from turnstore.messages import FORMATS, Format, Input, Message, plain_messages
 from turnstore.window import limit
 
@@ -188,7 +189,7 @@ class Processor:
             messages, rules, lambda one: rules.is_instruction(one) or _is_summary(one, rules)
         )
         if exchanges.unpaired:
-            self.counts["unpaired"] += len(exchanges.unpaired)
+            count(self.counts, "unpaired", len(exchanges.unpaired))
         # Summaries count as instructions until a new one takes their place.
         budget = _Budget(self._max_tokens, self._counter, messages, exchanges)
         earlier = [at for at in exchanges.instructions if _is_summary(messages[at], rules)]

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, Protocol, TypeAlias
 
 from turnstore._calls import Ask
+from turnstore._counting import counting
 from turnstore.messages import Message
 from turnstore.window import limit
 
@@ -202,7 +203,8 @@ def recall(
             found = _found((yield retrieval.ask(query)), retrieval.title or "")
             recalled += _within(retrieval.tokens, found, seen, counter)
         except Exception as error:
-            retrieval.failures += 1
+            with counting:
+                retrieval.failures += 1
             instead = "the error is raised" if retrieval.strict else "its texts are left out"
             failed(counts, "recall", error, f"{name_of(retrieval.source)}: {instead}")
             if retrieval.strict:

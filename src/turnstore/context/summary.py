@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from turnstore import _history, _json, _owners
 from turnstore._calls import Ask, Call, Flow
+from turnstore._counting import count
 from turnstore._element import Element
 from turnstore._keys import Keys
 from turnstore.errors import TurnstoreError
@@ -290,7 +291,7 @@ def _fold_some(
     if summary.tokens is not None:
         cut = _cut(text, summary.tokens * _BYTES_PER_TOKEN)
         if cut != text:
-            step.counts["summary_cut"] += 1
+            count(step.counts, "summary_cut")
             log.warning(
                 "the summary of %s is cut to %d tokens: the model wrote %d bytes",
                 keys,

@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
 from turnstore._calls import Call, Flow, pairs_of
+from turnstore._counting import count
 from turnstore._redaction import Redact, redacted_text
 from turnstore.errors import EngineMismatchError, UnsupportedError
 
@@ -348,7 +349,7 @@ class Base:
 
     def warn_once(self, name: str, text: str, *values: object) -> None:
         """Count something, and say it in the log the first time."""
-        self.counts[name] += 1
+        count(self.counts, name)
         if name not in self._warned:
             self._warned.add(name)
             log.warning(text, *values)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore._calls import Flow
+from turnstore._counting import count
 from turnstore.errors import ErasedError
 
 from .._finding.searching import Question, search
@@ -115,14 +116,14 @@ class Toolbox:
             yield from self._begin()
             text = yield from self._tools[name](given)
         except (ToolError, EditError) as error:
-            self.counts[name] += 1
+            count(self.counts, name)
             return Answer(f"Error: {error}.", failed=True)
         except ErasedError as error:
-            self.counts[name] += 1
+            count(self.counts, name)
             log.warning("the memory tool %s changed nothing: %s", name, error)
             return Answer(_ERASED, failed=True)
         except Exception as error:  # noqa: BLE001 - the model goes on without a memory
-            self.counts[name] += 1
+            count(self.counts, name)
             log.warning("the memory tool %s failed: %s: %s", name, type(error).__name__, error)
             return Answer(_UNAVAILABLE, failed=True)
         return Answer(text, failed=False)
