@@ -19,7 +19,7 @@ from turnstore import Appended
 from turnstore.context import Context, SavedTurn
 from turnstore.errors import TurnstoreError
 from turnstore.facts._learning.cursors import read_cursor
-from turnstore.facts._learning.runners import Runner
+from turnstore.facts._learning.runners import AsyncRunner, Runner
 from turnstore.facts._learning.schedule import Pending, Trigger, due
 
 if TYPE_CHECKING:
@@ -227,16 +227,26 @@ async def test_a_conversation_without_an_owner_cannot_be_noted(kit: Kit) -> None
 
 
 async def test_it_ends_when_nothing_waits_and_begins_again(kit: Kit) -> None:
+    loop = asyncio.get_running_loop()
+    was_over: list[bool] = []
+
     def is_over() -> bool:
-        return "turnstore-extraction" not in [one.name for one in threading.enumerate()]
+        tasks = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks(loop)]
+        threads = [thread.name for thread in threading.enumerate()]
+        return AsyncRunner._run.__qualname__ not in tasks and "turnstore-extraction" not in threads
+
+    def answer(_: str) -> str:
+        was_over.append(is_over())
+        return '{"facts": []}'
 
     async with kit.extraction(every=1) as extraction:
         for number in range(1, 4):
-            kit.model.answers = [[]]
+            kit.model.answers = [answer]
             await kit.say(f"I sail {number}.")
             await note(extraction, kit.chat)
             await wait_until_async(partial(extraction.counts.__ge__, Counter(extracted=number)))
             await wait_until_async(is_over)
+    assert was_over == [False] * 3, "a thread or a task is seen while it works"
 
 
 async def test_turns_that_wait_are_seen_from_outside_before_they_are_read(kit: Kit) -> None:

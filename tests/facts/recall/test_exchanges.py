@@ -341,14 +341,16 @@ async def test_a_block_stores_what_waits(memory: Memory) -> None:
 def test_a_process_that_ends_without_a_close_stores_what_waits(server: Server, prefix: str) -> None:
     host, port = server.addresses[0]
     code = f"""
-        import time
+        import threading
         from datetime import timedelta
         from turnstore import Store
         from turnstore.context import Context
         from turnstore.facts import Exchanges, Facts
 
+        at_the_end = threading.Event()
+
         def embed(texts):
-            time.sleep(0.2)
+            at_the_end.wait()
             return [[1.0, 2.0] for _ in texts]
 
         store = Store.from_url('redis://{host}:{port}', name="s", prefix={prefix!r})
@@ -358,6 +360,7 @@ def test_a_process_that_ends_without_a_close_stores_what_waits(server: Server, p
         for number in range(3):
             with store.conversation("c", owner="ada").turn("Hi", context=context) as turn:
                 turn.reply("Ho")
+        at_the_end.set()
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], check=False, capture_output=True, text=True
