@@ -1,4 +1,4 @@
-"""The tables of the wrapped clients: what a call with a memory costs over the bare call."""
+"""The table of the wrapped clients: what a call with a memory costs over the bare call."""
 
 # ruff: noqa: RUF001 (the tables have a multiplication sign)
 
@@ -8,15 +8,11 @@ from typing import Any
 
 from report import OURS, Figure, find, replace, time_text
 
+BEGIN = "<!-- wrapped clients, all: drawn by `python benchmarks/run.py table --write` -->"
 END = "<!-- /wrapped clients -->"
 KINDS = ("sync", "async")
 _BAR = 1.05
 _BARE, _BY_HAND, _PAST = "bare SDK call", "by hand", "by hand, past"
-
-
-def mark(name: str) -> str:
-    """What stands before a table in a page."""
-    return f"<!-- wrapped clients, {name}: drawn by `python benchmarks/run.py table --write` -->"
 
 
 def of(result: dict[str, Any]) -> list[Figure]:
@@ -25,12 +21,9 @@ def of(result: dict[str, Any]) -> list[Figure]:
 
 
 def drawn(page: str, result: dict[str, Any]) -> str:
-    """The page with its tables between their marks; as it was without such figures."""
+    """The page with its table between the marks; as it was without such figures."""
     figures = of(result)
-    for name, table in (("all", every(figures)), ("brief", brief(figures))):
-        if figures and mark(name) in page:
-            page = replace(page, table, mark(name), END)
-    return page
+    return replace(page, every(figures), BEGIN, END) if figures and BEGIN in page else page
 
 
 def clients(figures: list[Figure]) -> list[str]:
@@ -74,41 +67,6 @@ def every(figures: list[Figure]) -> str:
                 ]
                 lines.append(_line(cells))
     return "\n".join(lines)
-
-
-def brief(figures: list[Figure]) -> str:
-    """A line for the calls of a client, and one for its streams, for the README."""
-    lines = _head(
-        "one call or stream, sync / async",
-        "bare",
-        "with a memory",
-        "÷ bare",
-        "÷ by hand: bar ≤ 1.05",
-        "÷ by hand, past",
-    )
-    for name in clients(figures):
-        own = [figure for figure in figures if _client(figure) == name]
-        for case, title in (("wrap", name), ("wrap_stream", f"{name}, stream")):
-            if cells := _brief_cells(own, case):
-                lines.append(_line([title, *cells]))
-    return "\n".join(lines)
-
-
-def _brief_cells(own: list[Figure], case: str) -> list[str]:
-    """What a line says after its name; nothing if the case was not run."""
-    ours = [find(own, case=case, kind=kind, subject=OURS) for kind in KINDS]
-    bare = [find(own, case=case, kind=kind, subject=_BARE) for kind in KINDS]
-    known = [figure for figure in ours if figure]
-    if not known:
-        return []
-    ratios = [[figure["ratio_to"][other] for figure in known] for other in (_BARE, _BY_HAND, _PAST)]
-    cells = [
-        " / ".join(time_text(figure["median_us"]) for figure in bare if figure),
-        " / ".join(time_text(figure["median_us"]) for figure in known),
-        *(" / ".join(f"{ratio:.2f}" for ratio in some) for some in ratios),
-    ]
-    cells[3] = _with_bar(cells[3], max(ratios[1]))
-    return cells
 
 
 def _with_bar(text: str, ratio: float) -> str:

@@ -173,7 +173,7 @@ def table(options: argparse.Namespace) -> int:
     for path in options.write or options.check or ():
         page = path.read_text()
         drawn = report.replace(page, text) if report.BEGIN in page else page
-        drawn = report_brief.replace(drawn, report_brief.tables(result))
+        drawn = report_brief.replace(drawn, report_brief.table(result))
         drawn = report_wrap.drawn(drawn, {"figures": figures_of("wrap")})
         drawn = report_context.replace(drawn, figures_of("context"))
         drawn = report_retrieval.replace(drawn, of_retrieval(), of_retrieval("retrieval/second"))

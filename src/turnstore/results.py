@@ -230,7 +230,8 @@ class Erasure:
         messages: Messages removed with them.
         keys: Redis keys removed with them.
         verified: Whether all was looked at afterwards, every key of the server too, and nothing
-            was left but the note of the erasure itself.
+            was left but the note of the erasure itself. False says that `verify=True` was not
+            asked for, and not that something is left: what fails is an error.
         parts: What else was removed, by name, where there was any: `summaries`; and where
             `turnstore.facts` is imported, `facts`, `exchanges`, `memory` (blocks of it),
             `cursors` up to which conversations were read, `dead_letters`, `operations` of the

@@ -172,7 +172,7 @@ def test_wrapped_clients_have_a_line_each(load: Callable[[str], Any]) -> None:
         wrapped(client="other", case="wrap_stream"),
         {**wrapped(client="other", case="wrap_alone", median_us=9.5), "ratio_to": {}},
     ]
-    page = "".join(f"{report.mark(name)}\nold\n{report.END}\n" for name in ("all", "brief"))
+    page = f"{report.BEGIN}\nold\n{report.END}\n"
     result = {"figures": [*figures, {"case": "append"}]}
     drawn = report.drawn(page, result)
     assert "old" not in drawn
@@ -180,22 +180,50 @@ def test_wrapped_clients_have_a_line_each(load: Callable[[str], Any]) -> None:
     assert (
         "| other, call, sync | 4.0 ms | 2.0 ms | 1.50 | 1.20: **missed** | 1.30 | 9.5 µs |" in drawn
     )
-    assert "| openai | 4.0 ms | 2.0 ms | 0.50 | 0.40: met | 1.25 |" in drawn
-    assert (
-        "| other | 4.0 ms / 4.0 ms | 2.0 ms / 2.0 ms | 1.50 / 0.50 | 1.20 / 0.40: **missed** "
-        "| 1.30 / 1.25 |"
-    ) in drawn
-    assert "| other, stream | 4.0 ms | 2.0 ms | 0.50 | 0.40: met | 1.25 |" in drawn
+    assert "| other, call, async | 4.0 ms | 2.0 ms | 0.50 | 0.40: met | 1.25 | – |" in drawn
+    assert "| other, stream, sync | 4.0 ms | 2.0 ms | 0.50 | 0.40: met | 1.25 | 9.5 µs |" in drawn
     assert report.drawn(drawn, result) == drawn
 
 
 def test_older_results_have_one_client_without_a_name(load: Callable[[str], Any]) -> None:
     report = load("report_wrap")
-    page = f"{report.mark('brief')}\nold\n{report.END}\n"
+    page = f"{report.BEGIN}\nold\n{report.END}\n"
     drawn = report.drawn(page, {"figures": [bare(), wrapped()]})
-    assert "| openai | 4.0 ms | 2.0 ms | 0.50 | 0.40: met | 1.25 |" in drawn
+    assert "| openai, call, sync | 4.0 ms | 2.0 ms | 0.50 | 0.40: met | 1.25 | – |" in drawn
     assert report.drawn(page, {"figures": []}) == page, "a run of other cases changes nothing"
     assert report.drawn("no marks", {"figures": [bare(), wrapped()]}) == "no marks"
+
+
+def test_the_table_of_the_readme_has_times_and_multiples(load: Callable[[str], Any]) -> None:
+    report = load("report_brief")
+
+    def figures(subject: str, kind: str, ratio: float) -> list[dict[str, Any]]:
+        who = {"subject": subject, "kind": kind}
+        cases = (("append", 1_000), ("read", 1_000), ("turn", 200))
+        timed = [
+            {"case": case, "stored": n, "median_us": 114.2, "ratio_to": {"turnstore": ratio}, **who}
+            for case, n in cases
+        ]
+        faults = {"lost": 0, "doubled": 1, "torn": 2, "messages": 1_600}
+        size = {"case": "memory", "stored": 1_000, "bytes_per_message": 691.4, "ratio_to": {}}
+        writers = {"case": "writers", "ratio_to": {}, **faults}
+        return [*timed, *([] if kind == "async" else [{**size, **who}]), {**writers, **who}]
+
+    ours = [*figures("turnstore", "sync", 1), *figures("turnstore", "async", 1)]
+    peer = figures("other", "sync", 35.4)
+    floor = figures("floor ideal", "sync", 0.5)
+    result = {
+        "figures": [*floor, *ours],
+        "peers": {"p": {"figures": [*floor, *ours, *peer]}, "none": {"failures": []}},
+    }
+    page = f"{report.BEGIN}\nold\n{report.END}\n"
+    drawn = report.replace(page, report.table(result))
+    assert drawn.splitlines()[3:-1] == [
+        "| turnstore, sync | 114 µs | 114 µs | 114 µs | 691 | 0, 1, 2 of 1,600 |",
+        "| turnstore, async | 114 µs | 114 µs | 114 µs | 691 | 0, 1, 2 of 1,600 |",
+        "| other, sync | 35 × | 35 × | 35 × | 691 | 0, 1, 2 of 1,600 |",
+    ]
+    assert report.replace("no marks", report.table(result)) == "no marks"
 
 
 def test_each_client_has_the_turns_of_the_mix(load: Callable[[str], Any]) -> None:
