@@ -26,7 +26,7 @@ from .._model import Fact, Hit, NewFact
 from .._owner import new_ids
 from .._scoring.ranking import Ranking
 from .._storing.adding import checked_fact, draft
-from .._storing.commit import Add, Began, Blocked, Change, Close, CursorMove, Seen
+from .._storing.commit import Add, Began, Blocked, Change, Close, CursorMove, Seen, again
 from .._storing.record import moment, norm_of
 from .consolidation import Batch, Plan, consolidate
 from .cursors import START, Cursor, read_cursor, unread
@@ -361,7 +361,7 @@ class Session:
                 notes=plan.notes,
             )
 
-        return (yield from self._base.again(work, ("spaces", "changed")))
+        return (yield from again(work, ("spaces", "changed")))
 
     def _failed(self, stands: str, cursor: Cursor, told: Told, error: Exception) -> Flow[None]:
         """Note that these turns could not be read; what is raised is the error itself."""

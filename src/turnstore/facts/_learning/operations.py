@@ -17,7 +17,7 @@ from turnstore._calls import Call, Flow, pairs_of
 
 from .._finding.searching import read_records
 from .._owner import OwnerPlace
-from .._storing.commit import STAYS, Began, Change, Close, CursorMove, Remove, Unseen
+from .._storing.commit import STAYS, Began, Change, Close, CursorMove, Remove, Unseen, again
 from .._storing.record import NOTHING, OPEN, Record, moment, stamp
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def undo_named(base: Base, place: OwnerPlace, identifier: str) -> Flow[Undone]:
         stays = CursorMove(entry.note.get("conversation", ""), STAYS, STAYS)
         return (yield from _undo(base, place, log, entry, began, stays))
 
-    return (yield from base.again(work, _PASSING))
+    return (yield from again(work, _PASSING))
 
 
 def undo(  # noqa: PLR0913 - what one undo is made of
@@ -251,7 +251,7 @@ def undo(  # noqa: PLR0913 - what one undo is made of
         began = yield from writer.begin()
         return (yield from _undo(base, place, log, entry, began, cursor, fence))
 
-    return (yield from base.again(work, _PASSING))
+    return (yield from again(work, _PASSING))
 
 
 def _undo(  # noqa: PLR0913, PLR0917 - what one undo is made of

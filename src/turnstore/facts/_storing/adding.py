@@ -16,7 +16,7 @@ from turnstore.errors import LimitError
 
 from .._model import Added, Fact, NewFact
 from .._owner import OwnerPlace, is_id, new_ids
-from .commit import Add, Began, Blocked, Close, Replace, batches
+from .commit import Add, Began, Blocked, Close, Replace, again, batches
 from .reading import read_records
 from .record import exchange_norm, moment, norm_of, stamp
 
@@ -133,7 +133,7 @@ def _add(
             for id_, answer in zip(ids, answers, strict=True)
         ]
 
-    return (yield from base.again(work, ("spaces", "gone")))
+    return (yield from again(work, ("spaces", "gone")))
 
 
 def draft(new: NewFact, id: str, now: datetime) -> Fact:  # noqa: A002 - the name of the field
@@ -201,7 +201,7 @@ def update(  # noqa: PLR0913 - what can be changed, by name
         return fact
 
     try:
-        return (yield from base.again(work, _CHANGING))
+        return (yield from again(work, _CHANGING))
     except Blocked as blocked:
         if blocked.what != "taken":
             raise
@@ -230,7 +230,7 @@ def end(
         (answer,) = yield from base.commit(place, began, [change], operation="end")
         return answer == "1"
 
-    return (yield from base.again(work, _CHANGING))
+    return (yield from again(work, _CHANGING))
 
 
 # What callers hand in

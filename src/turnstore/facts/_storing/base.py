@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from time import monotonic
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from turnstore._calls import Call, Flow, pairs_of
 from turnstore._counting import count
@@ -28,13 +28,11 @@ from .._scoring.ranking import Ranking
 from .._space import Space
 from ..engines import AUTOMATIC, ENGINES, keeping
 from ..engines._engine import Engine
-from .commit import Began, Change, Commit, CursorMove, again, begin, commit, renew
+from .commit import Began, Change, Commit, CursorMove, begin, commit, renew
 
 __all__ = ["Backend", "Base", "Settings", "Writer"]
 
 log = logging.getLogger("turnstore")
-
-R = TypeVar("R")
 
 _LIVES = 4  # times the time to live: documents have up to two of it
 _FOR_EVER = -1  # as PTTL answers
@@ -247,7 +245,7 @@ class Base:
         return Backend(self.embedder, keeping(engine, dtype), space)
 
     def begin(self, place: OwnerPlace, norms: Sequence[str], operation: str) -> Flow[Began]:
-        """Begin to write for an owner; see `_commit.begin`."""
+        """Begin to write for an owner, as `commit.begin` does, and see to the engine."""
         began = yield from begin(place, norms, operation)
         backend = yield from self.prepare()  # after it, as an index may take its time
         if not began.spaces:
@@ -308,7 +306,7 @@ class Base:
             of the fact that was there already.
 
         Raises:
-            Blocked, ErasedError, LeaseLostError: As from `_commit.commit`.
+            Blocked, ErasedError, LeaseLostError: As from `commit.commit`.
         """
         backend = yield from self.backend_of(began.spaces)
         yield from self._renew()
@@ -329,10 +327,6 @@ class Base:
         if any(answer == "1" for answer in committed.answers):
             yield from self._look_after(backend)
         return committed.answers
-
-    def again(self, work: Callable[[], Flow[R]], passing: Iterable[str], tries: int = 5) -> Flow[R]:
-        """Do something once more where it was blocked; see `_commit.again`."""
-        return again(work, passing, tries)
 
     def _look_after(self, backend: Backend) -> Flow[None]:
         """See whether the server could index what was written."""
@@ -384,7 +378,7 @@ class Writer:
             self._since = began.number
 
     def begin(self, norms: Sequence[str] = ()) -> Flow[Began]:
-        """Begin, or begin anew: one call; see `_commit.begin`."""
+        """Begin, or begin anew: one call; see `Base.begin`."""
         began = yield from self._base.begin(self._place, norms, self._operation)
         self._since = self._since or began.number
         return began._replace(since=self._since)

@@ -214,8 +214,10 @@ class Blocked(Exception):  # noqa: N818 - what is in the way may be gone at the 
     """A commit that was not made, as something changed since it was begun.
 
     Attributes:
-        what: "spaces", "cursor", "changed" or "taken".
-        detail: The spaces or the cursor now, or the number of the change, from 1.
+        what: "spaces", "cursor", "changed" or "taken"; or "gone", where facts were removed that
+            were taken for known.
+        detail: The spaces or the cursor now, the number of the change, from 1, or how many are
+            gone.
     """
 
     def __init__(self, what: str, detail: str) -> None:
