@@ -72,6 +72,19 @@ def _ctrl_c() -> None:
     raise KeyboardInterrupt
 
 
+def test_each_block_of_the_readme_is_a_program(
+    redis_url: str, request: pytest.FixtureRequest
+) -> None:
+    """Pasted into a file, without those before it; they go on with the same conversations."""
+    request.getfixturevalue("model_server")
+    examples = list(_document(ROOT / "README.md").examples())
+    assert len(examples) > 2
+    for example in examples:
+        compile(str(example.parsed), example.path, "exec")  # nothing awaits at the top
+        with Examples(vars(ModuleType("__main__"))) as alone:
+            check_block(alone, example, {"redis://localhost:6379": redis_url})
+
+
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_its_links_lead_somewhere(page: Path) -> None:
     dead = []
