@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from anthropic import Anthropic
+from anthropic.types import Message, Usage
 from google import genai
 from google.genai import types
 from openai import OpenAI
@@ -93,6 +94,16 @@ def test_of_anthropic(
     asked["messages"] = [*chat.read()[-2:], {"role": "user", "content": "And again?"}]
     client.messages.create(**asked)
     assert len(model.requests[-1].messages) == 7
+
+
+def test_of_a_message_that_somebody_made(chat: Conversation) -> None:
+    usage = Usage(input_tokens=1, output_tokens=1)
+    content: Any = [{"type": "text", "text": "Hello Ada"}]
+    made = Message(
+        id="m", type="message", role="assistant", model="m", content=content, usage=usage
+    )
+    chat.append([QUESTION, made], format="anthropic.messages")
+    assert chat.read()[1] == {"role": "assistant", "content": content}
 
 
 def test_of_gemini(chat: Conversation, model: ModelServer) -> None:

@@ -31,6 +31,8 @@ class AnthropicMessages(Format):
 
     def bare(self, message: Message) -> Message:
         said: Message = self.unpacked(message)
+        if said.get("type") == "message" and "content" in said:  # made without a stop reason
+            said = {"role": "assistant", "content": said["content"]}
         if not isinstance(said.get("content"), list):
             return said
         return {**said, "content": list(map(_unparsed, said["content"]))}
