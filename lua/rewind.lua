@@ -70,13 +70,14 @@ end
 if not kept then
   return redis.error_reply(refusal or "CORRUPT the element " .. target .. " is not in its place")
 end
+local covered = covered_by(summary)
 refusal = undo_to(turns, head, kept) or forbidden(turns, "LSET", "DEL")
 if refusal then
   return redis.error_reply(refusal)
 end
 redis.call("LTRIM", turns, 0, kept.no - head.first_no + 1)
 redis.call("LSET", turns, 0, head_text(head))
-if covered_by(summary) > kept.no then
+if covered > kept.no then
   redis.call("DEL", summary)
 end
 return 1

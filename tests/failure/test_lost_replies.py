@@ -78,6 +78,13 @@ async def _turn_rejecting(chat: AsyncConversation) -> object:
     return turn.saved.revision, turn.saved.turns
 
 
+async def _turn_replacing(chat: AsyncConversation) -> object:
+    async with chat.turn("d", turn_id="d", replaces="b") as turn:
+        turn.reply("e")
+    assert turn.saved
+    return turn.saved.revision, turn.saved.turns, turn.saved.replaced
+
+
 OPERATIONS = {
     "append": Operation(_append, ("4-d", 4), ["a", "b", "c", "d"]),
     "append-expecting": Operation(_append_expecting, ("4-d", 4), ["a", "b", "c", "d"]),
@@ -87,6 +94,7 @@ OPERATIONS = {
     "expire": Operation(_expire, answers=True, left=["a", "b", "c"]),
     "turn": Operation(_turn, ("4-d", 4), ["a", "b", "c", "d", "e"]),
     "turn-reject": Operation(_turn_rejecting, ("4-d", 4), ["a", "b", "c", "d", "e"]),
+    "turn-replacing": Operation(_turn_replacing, ("2-d", 2, ("b", "c")), ["a", "d", "e"]),
 }
 
 

@@ -12,7 +12,7 @@ import redis
 
 from tests.failure.helping import said
 from tests.invariants.raw import look
-from turnstore import DeniedError
+from turnstore import DeniedError, SaveError
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore, OwnServer
@@ -29,8 +29,20 @@ OWNED_COMMANDS = (
 
 Act = Callable[["AsyncConversation"], Awaitable[Any]]
 
+
+async def _replace(chat: AsyncConversation) -> None:
+    turn = chat.turn("new", replaces=(await chat.turns(1))[0])
+    try:
+        async with turn:
+            turn.reply("answer")
+    except SaveError as error:
+        assert error.__cause__  # noqa: PT017
+        raise error.__cause__ from None
+
+
 WRITES: dict[str, Act] = {
     "append": lambda chat: chat.append("new", turn_id="new"),
+    "replace": _replace,
     "trim": lambda chat: chat.trim(turns=1),
     "rewind": lambda chat: chat.rewind(),
     "rewind-all": lambda chat: chat.rewind(9),

@@ -12,7 +12,7 @@ from uuid import uuid4
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tests.invariants.model import Conflict, Model, NotHeld
+from tests.invariants.model import Conflict, IdTaken, Model, NotHeld
 from tests.invariants.raw import look
 from tests.waiting import wait_until
 from turnstore import AsyncStore, ConflictError, Store, Window
@@ -157,6 +157,49 @@ class Machine(RuleBasedStateMachine):
             for turn in undone:
                 assert [message["content"] for message in turn.messages] == before[turn.number]
 
+    @precondition(lambda self: any(model.pieces for model in self._models.values()))
+    @rule(on_async=either, turn_id=ids, by_id=either, data=st.data())
+    def replace(self, *, on_async: bool, turn_id: str, by_id: bool, data: st.DataObject) -> None:
+        held = [name for name in NAMES if self._models[name].pieces]
+        name = data.draw(st.sampled_from(held))
+        model = self._models[name]
+        number = data.draw(st.sampled_from(model.turn_numbers))
+        if by_id:  # the newest that has it
+            named: Any = data.draw(st.sampled_from(model.pieces_of(number))).id
+            number = [piece.turn for piece in model.pieces if piece.id == named][-1]
+        else:
+            (named,) = self._do(on_async, name, "turns", 1, before=number + 1)
+        before = [one for one in model.turn_numbers if one < number]
+        history = model.contents(model.window(None, 100, before))
+        said = ["new", "answer"]
+        with self._both_refuse() as refused:
+            refused(lambda: model.replace(number, said, turn_id))
+            shown, answer = self._turn(on_async, name, said, turn_id=turn_id, replaces=named)
+            assert shown == history
+            assert asdict(answer) == asdict(refused.answer)
+            self._revisions.append(answer.revision)
+
+    def _turn(
+        self,
+        on_async: bool,  # noqa: FBT001
+        name: str,
+        said: list[str],
+        **options: Any,
+    ) -> tuple[list[str], Any]:
+        """Take a turn; give what was before it, and what its save did."""
+        turn: Any = self._stores[on_async].conversation(name).turn(said[0], **options)
+        if on_async:
+
+            async def wait() -> None:
+                async with turn:
+                    turn.reply(said[1])
+
+            self._runner.run(wait())
+        else:
+            with turn:
+                turn.reply(said[1])
+        return [message["content"] for message in turn.history], turn.saved
+
     @rule(on_async=either, name=names, minutes=st.integers(1, 50))
     def expire(self, *, on_async: bool, name: str, minutes: int) -> None:
         model = self._models[name]
@@ -296,7 +339,7 @@ class _Refusal:
     def __call__(self, act: Any) -> None:
         try:
             self.answer = act()
-        except (Conflict, NotHeld) as refusal:
+        except (Conflict, IdTaken, NotHeld) as refusal:
             self.refused = type(refusal)
 
 

@@ -18,6 +18,10 @@ class NotHeld(Exception):  # noqa: N818 (as above)
     """The turn that is asked for was dropped."""
 
 
+class IdTaken(Exception):  # noqa: N818 (as above)
+    """The new turn has the id of one that would go."""
+
+
 @dataclass(frozen=True)
 class Piece:
     """What one append stored."""
@@ -43,6 +47,7 @@ class Answer:
     messages: int
     tokens: int
     dropped: int
+    replaced: tuple[str, ...] = ()
 
 
 @dataclass
@@ -132,6 +137,25 @@ class Model:
         self.known = [*before, *known][-IDS_KNOWN:] if self.pieces else []
         return undone
 
+    def replace(self, turn: int, contents: list[str], turn_id: str) -> Answer:
+        """Put a turn in the place of one that is held, and of all after it."""
+        gone = [piece for piece in self.pieces if piece.turn >= turn]
+        if turn_id in {piece.id for piece in gone}:
+            raise IdTaken
+        for piece in self.known:
+            if piece.id == turn_id:
+                return self._answer(piece.revision, duplicate=True)
+        kept = [piece for piece in self.pieces if piece.turn < turn]
+        known = [piece for piece in self.known if piece not in gone]
+        before = [piece for piece in kept if not known or piece.no < known[0].no]
+        new = Piece(gone[0].no, turn, turn_id, tuple(contents))
+        self.pieces = [*kept, new]
+        self.known = [*before, *known, new][-IDS_KNOWN:]
+        dropped = self.trim(messages=self.max_messages)
+        self.life_ms = self.ttl_ms
+        ids = tuple(piece.id for piece in gone)
+        return replace(self._answer(self.revision), dropped=dropped, replaced=ids)
+
     def fork(self, target: Model, upto: int | None) -> None:
         """Copy to another conversation, which is empty or holds the copy already."""
         copied = [piece for piece in self.pieces if upto is None or piece.turn <= upto]
@@ -148,10 +172,12 @@ class Model:
         target.pieces, target.known = copied, copied[-IDS_KNOWN:]
         target.life_ms = target.ttl_ms
 
-    def window(self, turns: int | None, messages: int | None) -> list[int]:
-        """Say which turns a window shows."""
+    def window(
+        self, turns: int | None, messages: int | None, among: list[int] | None = None
+    ) -> list[int]:
+        """Say which turns a window shows, of all or of some."""
         shown: list[int] = []
-        for number in reversed(self.turn_numbers):
+        for number in reversed(self.turn_numbers if among is None else among):
             wanted = [number, *shown]
             if shown and (
                 (turns is not None and len(wanted) > turns)
