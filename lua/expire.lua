@@ -35,7 +35,7 @@ if refusal then
   return redis.error_reply(refusal)
 end
 -- The life of the turns first: it takes no room, and a full server lets the rest follow.
-set_life(turns, summary, ttl_ms)
+set_life(ttl_ms, turns, summary)
 if is_listed then
   for _, key in ipairs({ conversations, lives, names }) do
     prolong(key, redis.call("PTTL", key), ttl_ms)

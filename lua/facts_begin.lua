@@ -20,6 +20,7 @@ ERRORS
   FORMAT         the key was written by a later version; nothing was written
 ]]
 --# include owner
+--# include begun
 --# include allowed
 local generation = KEYS[1]
 local postings = KEYS[2]
@@ -27,10 +28,7 @@ local norms = KEYS[3]
 local takes_away = ARGV[1] == "1"
 local first_of_norm = 2
 
-local owner, refusal = read_generation(generation)
-if not refusal and owner.closed_until > owner.now then
-  refusal = "ERASED closed"
-end
+local owner, refusal = read_open(generation)
 refusal = refusal or takes_away and forbidden(generation, "UNLINK", "SET")
 if refusal then
   return redis.error_reply(refusal)

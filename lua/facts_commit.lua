@@ -46,6 +46,7 @@ ERRORS
   CORRUPT, FORMAT  what is stored cannot be read; nothing was written
 ]]
 --# include allowed
+--# include life
 --# include owner
 --# include begun
 --# include queue

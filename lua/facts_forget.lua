@@ -15,14 +15,12 @@ ERRORS
   FORMAT         the key was written by a later version; nothing was written
 ]]
 --# include owner
+--# include begun
 --# include allowed
 local generation = KEYS[1]
 local forgotten = KEYS[2]
 
-local owner, refusal = read_generation(generation)
-if not refusal and owner.closed_until > owner.now then
-  refusal = "ERASED closed"
-end
+local owner, refusal = read_open(generation)
 refusal = refusal or forbidden(generation, "UNLINK", "SET")
   or forbidden(forgotten, "ZADD", "ZREMRANGEBYSCORE", "PEXPIRE")
 if refusal then

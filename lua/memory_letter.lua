@@ -26,6 +26,7 @@ ERRORS
   CORRUPT, FORMAT  what is stored cannot be read; nothing was written
 ]]
 --# include allowed
+--# include life
 --# include owner
 --# include begun
 --# include queue
@@ -53,7 +54,8 @@ if not refusal and not has_newest(lease, fence) then
   refusal = "LOST the lease"
 end
 local renewal = ttl_ms > 0 and "PEXPIRE" or "PERSIST"
-refusal = refusal or forbidden(cursors, cursor == "" and "HDEL" or "HSET", renewal) or forbidden(dead, renewal)
+refusal = refusal or forbidden(cursors, cursor == "" and "HDEL" or "HSET", renewal)
+  or forbidden(dead, renewal)
   or letter ~= "=" and forbidden(dead, "XDEL") or nil
   or letter ~= "=" and letter ~= "" and forbidden(dead, "XADD") or nil
 if refusal then
@@ -77,11 +79,5 @@ end
 if letter ~= "" and letter ~= "=" then
   redis.call("XADD", dead, "MAXLEN", MOST, "*", "conversation", conversation, "letter", letter)
 end
-for _, key in ipairs({ cursors, dead }) do
-  if ttl_ms > 0 then
-    redis.call("PEXPIRE", key, ttl_ms)
-  else
-    redis.call("PERSIST", key)
-  end
-end
+set_life(ttl_ms, cursors, dead)
 return 1

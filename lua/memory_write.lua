@@ -20,6 +20,7 @@ ERRORS
   CORRUPT, FORMAT  what is stored cannot be read; nothing was written
 ]]
 --# include allowed
+--# include life
 --# include owner
 --# include begun
 local generation = KEYS[1]
@@ -51,9 +52,5 @@ if found ~= expected then
   return 0
 end
 redis.call("HSET", memory, label, "1 " .. revision .. " " .. text)
-if ttl_ms > 0 then
-  redis.call("PEXPIRE", memory, ttl_ms)
-else
-  redis.call("PERSIST", memory)
-end
+set_life(ttl_ms, memory)
 return 1

@@ -13,12 +13,10 @@ ERRORS
   FORMAT         the key was written by a later version; nothing was written
 ]]
 --# include owner
+--# include begun
 local generation = KEYS[1]
 
-local owner, refusal = read_generation(generation)
-if not refusal and owner.closed_until > owner.now then
-  refusal = "ERASED closed"
-end
+local owner, refusal = read_open(generation)
 if refusal then
   return redis.error_reply(refusal)
 end

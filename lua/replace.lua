@@ -132,6 +132,6 @@ local element = codec .. header_text(head, count, format, turn_id, counter) .. p
 redis.call("LSET", turns, place, element)
 redis.call("LTRIM", turns, dropped, place)
 redis.call("LSET", turns, 0, head_text(head))
-set_life(turns, summary, ttl_ms)
+set_life(ttl_ms, turns, summary)
 give_back(queue, lease)
 return append_answer(head, 1, revision(head), head.first_turn - first_turn, 1)

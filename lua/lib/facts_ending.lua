@@ -39,11 +39,7 @@ local function renew(keys, ttl_ms, spaces, vectors)
     keys[place] = KEYS[vectors + place - 1]
   end
   for _, key in pairs(ttl_ms >= 0 and keys or {}) do
-    if ttl_ms > 0 then
-      redis.call("PEXPIRE", key, ttl_ms)
-    else
-      redis.call("PERSIST", key)
-    end
+    set_life(ttl_ms, key)
   end
 end
 
@@ -54,11 +50,7 @@ local function renew_documents(key, changes, spaces, ttl_ms, now, held)
   local written = false
   for place, space in ipairs(spaces) do
     for _, change in ipairs(ttl_ms >= 0 and engine_of(space) == "search" and changes or {}) do
-      if ttl_ms > 0 then
-        redis.call("PEXPIRE", change.vectors[place], 2 * ttl_ms)
-      else
-        redis.call("PERSIST", change.vectors[place])
-      end
+      set_life(2 * ttl_ms, change.vectors[place])
       written = true
     end
   end

@@ -1,10 +1,10 @@
--- Lets what is stored of a conversation live so long from now on; 0 keeps it for ever.
-local function set_life(turns, summary, ttl_ms)
-  if ttl_ms > 0 then
-    redis.call("PEXPIRE", turns, ttl_ms)
-    redis.call("PEXPIRE", summary, ttl_ms)
-  else
-    redis.call("PERSIST", turns)
-    redis.call("PERSIST", summary)
+-- Lets keys live so long from now on; 0 keeps them for ever.
+local function set_life(ttl_ms, ...)
+  for _, key in ipairs({ ... }) do
+    if ttl_ms > 0 then
+      redis.call("PEXPIRE", key, ttl_ms)
+    else
+      redis.call("PERSIST", key)
+    end
   end
 end

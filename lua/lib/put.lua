@@ -29,7 +29,7 @@ local function put_element(turns, summary, head, element, dropped, ttl_ms)
     end
     redis.call("LSET", turns, 0, head_text(head)) -- where the newest that goes still stands
   end
-  set_life(turns, summary, ttl_ms)
+  set_life(ttl_ms, turns, summary)
 end
 
 -- What `append` answers where the head says what the conversation holds now; `replace` answers
