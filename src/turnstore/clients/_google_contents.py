@@ -29,9 +29,6 @@ _REFUSED: Final = {
 # The finish reasons after which the conversation goes on from the reply.
 _GOOD: Final = frozenset({"STOP", "MAX_TOKENS"})
 
-# A reply that the SDK itself goes on with, in a further request with a token.
-_UNFINISHED: Final = "CONTINUATION"
-
 
 def given(body: Mapping[str, Any]) -> list[Json]:
     """Take the contents out of a request, with the names that the API's own JSON has.

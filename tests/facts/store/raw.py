@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tests.facts.meaning.kit import DIMENSIONS, embed
+from tests.facts.postings import unpack
 from tests.servers.facade import inner
-from turnstore.facts._scoring.text import terms, unpack
+from turnstore.facts._scoring.text import terms
 from turnstore.facts._storing.record import Record, decode, times_of
 from turnstore.facts.engines._index import read_found
 from turnstore.facts.engines.plain import _SHIFT

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstore.facts._scoring.text import Lexical, bm25, norm, pack, terms, unpack
+from tests.facts.postings import unpack
+from turnstore.facts._scoring.text import Lexical, bm25, norm, pack, terms
 
 IDS = st.text("abcXYZ019", min_size=12, max_size=12)
 
@@ -88,12 +89,10 @@ def test_what_was_packed_is_read(records: list[tuple[str, int, int]]) -> None:
     assert unpack(packed) == records
 
 
-def test_large_numbers_are_capped_and_wrong_records_refused() -> None:
+def test_large_numbers_are_capped_and_wrong_ids_refused() -> None:
     assert unpack(pack("a" * 12, 1000, 100_000)) == [("a" * 12, 255, 65535)]
     with pytest.raises(ValueError, match="12 bytes"):
         pack("short", 1, 1)
-    with pytest.raises(ValueError, match="whole number"):
-        unpack(b"x" * 16)
 
 
 def test_a_score_by_hand() -> None:

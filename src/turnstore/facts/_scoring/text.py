@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .stemming import stem
 
-__all__ = ["ID_BYTES", "Lexical", "asks", "bm25", "norm", "pack", "terms", "unpack"]
+__all__ = ["ID_BYTES", "Lexical", "asks", "bm25", "norm", "pack", "terms"]
 
 ID_BYTES = 12
 _RECORD = struct.Struct(f">{ID_BYTES}sBH")  # id, frequency, length in terms
@@ -81,18 +81,6 @@ def pack(id: str, tf: int, length: int) -> bytes:  # noqa: A002 - the name of th
         msg = f"an id has {ID_BYTES} bytes, not {len(name)}: {id!r}"
         raise ValueError(msg)
     return _RECORD.pack(name, min(tf, _MOST_FREQUENT), min(length, _LONGEST))
-
-
-def unpack(records: bytes) -> list[tuple[str, int, int]]:
-    """Read the postings of one term: ids, frequencies and lengths.
-
-    Raises:
-        ValueError: They do not end at the end of a record.
-    """
-    if len(records) % _RECORD.size:
-        msg = f"{len(records)} bytes are no whole number of postings of {_RECORD.size} bytes"
-        raise ValueError(msg)
-    return [(name.decode(), tf, length) for name, tf, length in _RECORD.iter_unpack(records)]
 
 
 def bm25(
