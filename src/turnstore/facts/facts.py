@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._embedding import EmbeddingClient
 from ._finding import searching
-from ._finding.asking import base_of, check_limit, check_question
+from ._finding.asking import base_of, check_listing, check_question
 from ._model import Added, Fact, FactPage, Hit, NewFact
 from ._scoring.ranking import Ranking
 from ._storing import adding
@@ -364,8 +364,7 @@ class Facts(Upkeep):
             >>> [fact.text for fact in facts.list("ada", 1)]
             ['Ada likes tea.']
         """
-        cursor = check_limit(limit, before)
-        wanted = check_question("", 1, None, kinds, conversation, None, None, ()).kinds
+        cursor, wanted = check_listing(limit, before, kinds, conversation)
         return self._run(
             searching.list_facts(
                 self._base, owner, limit, cursor, wanted, conversation, bool(include_closed)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from turnstore._calls import Flow
 from turnstore.context import Query, Recalled, Retrieval
 
-from ._finding.asking import check_question
+from ._finding.asking import check_question, check_score
 from ._finding.searching import Question, search
 from ._model import Hit
 from ._storing.handles import base_in, check_store, run_in
@@ -98,7 +98,7 @@ class Recall(Retrieval):
             msg = f"wording is a function from a Hit to text, not {type(wording).__name__}"
             raise TypeError(msg)
         asked = check_question("", top_k, min_score, kinds, "", None, None, ())
-        _check_score(exchange_min_score)
+        check_score(exchange_min_score)
         self._base = base
         self._owner = owner
         self._wording = wording or worded
@@ -167,7 +167,3 @@ def _shortened(text: str) -> str:
         return text
     half = _MOST_CHARACTERS // 2
     return f"{text[:half]} {text[-half:]}"
-
-
-def _check_score(score: float | None) -> None:
-    check_question("", 1, score, None, "", None, None, ())

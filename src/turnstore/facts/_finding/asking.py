@@ -20,7 +20,7 @@ from .searching import Question
 if TYPE_CHECKING:
     from turnstore._place import Home
 
-__all__ = ["base_of", "check_limit", "check_question"]
+__all__ = ["base_of", "check_listing", "check_question", "check_score"]
 
 _MOST_HITS = 1000
 
@@ -93,25 +93,15 @@ def check_question(  # noqa: PLR0913, PLR0917 - what a search is asked
     if not isinstance(query, str):
         msg = f"query is text, not {type(query).__name__}"
         raise TypeError(msg)
-    if not isinstance(conversation, str):
-        msg = f"conversation is text, not {type(conversation).__name__}"
-        raise TypeError(msg)
+    _check_conversation(conversation)
     ordinal("top_k={}", top_k)
     if top_k > _MOST_HITS:
         msg = f"top_k={top_k}: the most are {_MOST_HITS}"
         raise ValueError(msg)
-    if min_score is not None and (
-        not isinstance(min_score, int | float) or isinstance(min_score, bool)
-    ):
-        msg = f"min_score={min_score!r}: it is a number, or None"
-        raise TypeError(msg)
-    if min_score is not None and not -1 <= min_score <= 1:
-        msg = f"min_score={min_score}: it is from -1 to 1"
-        raise ValueError(msg)
     return Question(
         query,
         top_k,
-        min_score,
+        check_score(min_score),
         _checked_kinds(kinds),
         conversation,
         None if as_of is None else check_time("as_of", as_of),
@@ -120,14 +110,40 @@ def check_question(  # noqa: PLR0913, PLR0917 - what a search is asked
     )
 
 
-def check_limit(limit: int, before: str | None) -> str:
-    """Check how much of a list is asked for; gives the cursor, empty for none.
+def check_score(min_score: float | None) -> float | None:
+    """Check how near what is found has to be.
+
+    Raises:
+        TypeError, ValueError: It is of no use.
+    """
+    if min_score is None:
+        return None
+    if not isinstance(min_score, int | float) or isinstance(min_score, bool):
+        msg = f"min_score={min_score!r}: it is a number, or None"
+        raise TypeError(msg)
+    if not -1 <= min_score <= 1:
+        msg = f"min_score={min_score}: it is from -1 to 1"
+        raise ValueError(msg)
+    return min_score
+
+
+def check_listing(
+    limit: int, before: str | None, kinds: Collection[str] | None, conversation: str
+) -> tuple[str, tuple[str, ...] | None]:
+    """Check what of a list is asked for; gives the cursor, empty for none, and the kinds.
 
     Raises:
         TypeError, ValueError: An argument is of no use.
     """
     ordinal("limit={}", limit)
-    return "" if before is None else check_id(before)
+    _check_conversation(conversation)
+    return "" if before is None else check_id(before), _checked_kinds(kinds)
+
+
+def _check_conversation(conversation: str) -> None:
+    if not isinstance(conversation, str):
+        msg = f"conversation is text, not {type(conversation).__name__}"
+        raise TypeError(msg)
 
 
 def _checked_kinds(kinds: Collection[str] | None) -> tuple[str, ...] | None:
