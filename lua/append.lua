@@ -112,11 +112,7 @@ if count == 0 then
 end
 
 local first_turn = head.first_turn
-head.no = head.no + 1
-head.turn = continues and head.turn or head.turn + 1
-head.messages = head.messages + count
-head.tokens = head.tokens + tokens
-add_id(head, turn_id)
+count_in(head, turn_id, count, tokens, continues)
 local dropped
 dropped, refusal = drop_oldest(turns, head, max_messages, 0)
 refusal = refusal or lease ~= "" and forbidden(queue, "SET")

@@ -107,19 +107,18 @@ if refusal then
 end
 
 local first_turn, place = head.first_turn, first.no - head.first_no + 1
+-- All that is held goes: noted as before the millisecond of the new turn, which stays.
+local undone = place == 1 and owner or nil
 refusal = undo_before(turns, head, first)
 if refusal then
   return redis.error_reply(refusal)
 end
-head.no = head.no + 1
-head.turn = continues and head.turn or head.turn + 1
-head.messages = head.messages + count
-head.tokens = head.tokens + tokens
-add_id(head, turn_id)
+count_in(head, turn_id, count, tokens, continues)
 local dropped
 dropped, refusal = drop_oldest(turns, head, max_messages, 0)
 refusal = refusal or lease ~= "" and forbidden(queue, "SET")
   or owner and listing_forbidden(generation, conversations, lives, names)
+  or undone and undoing_forbidden(cleared)
   or forbidden(turns, "LSET", "LTRIM", ttl_ms > 0 and "PEXPIRE" or "PERSIST")
 if refusal then
   return redis.error_reply(refusal)
@@ -133,5 +132,6 @@ redis.call("LSET", turns, place, element)
 redis.call("LTRIM", turns, dropped, place)
 redis.call("LSET", turns, 0, head_text(head))
 set_life(ttl_ms, turns, summary)
+note_undone(cleared, undone, member, 1000)
 give_back(queue, lease)
 return append_answer(head, 1, revision(head), head.first_turn - first_turn, 1)

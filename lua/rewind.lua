@@ -3,7 +3,7 @@ rewind: undo the newest turns, back to an earlier revision.
 
 KEYS
   1  turns       list   the head, then one element per turn or piece of one, oldest first
-  2  summary     text   of the oldest turns; goes if it covers one that is undone, and with the last one
+  2  summary     text   of the oldest turns; goes with one that it covers, and with the last one
   3  generation  text?  what was begun and erased of the owner
   4  cleared     zset?  the owner's conversations that were cleared of late
 
@@ -57,14 +57,14 @@ end
 if target == "0" then
   local owner
   if generation then
-    owner, refusal = undoing_owner(generation, cleared)
+    owner, refusal = read_generation(generation)
   end
-  refusal = refusal or forbidden(turns, "DEL")
+  refusal = refusal or owner and undoing_forbidden(cleared) or forbidden(turns, "DEL")
   if refusal then
     return redis.error_reply(refusal)
   end
   redis.call("DEL", turns, summary)
-  note_undone(cleared, owner, member)
+  note_undone(cleared, owner, member, 0)
   return 1
 end
 if not kept then

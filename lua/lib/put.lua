@@ -1,3 +1,12 @@
+-- Counts a new element in the head: of a turn of its own, or of the newest one.
+local function count_in(head, turn_id, count, tokens, continues)
+  head.no = head.no + 1
+  head.turn = continues and head.turn or head.turn + 1
+  head.messages = head.messages + count
+  head.tokens = head.tokens + tokens
+  add_id(head, turn_id)
+end
+
 -- Makes the text of a new element, whose totals the head says already, up to its messages.
 local function header_text(head, count, format, turn_id, counter)
   return element_text(

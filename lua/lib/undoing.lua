@@ -51,20 +51,19 @@ local function covered_by(summary)
   return tonumber(string.match(redis.call("GETRANGE", summary, 0, 40), "^w?%[1,(%d+),") or 0)
 end
 
--- Answers the owner, and a refusal where note_undone would not come to its end.
-local function undoing_owner(generation, cleared)
-  local owner, refusal = read_generation(generation)
-  return owner, refusal or forbidden(cleared, "ZADD", "ZREMRANGEBYSCORE", "PEXPIRE")
+-- Answers a refusal where note_undone would not come to its end.
+local function undoing_forbidden(cleared)
+  return forbidden(cleared, "ZADD", "ZREMRANGEBYSCORE", "PEXPIRE")
 end
 
--- Notes that all turns of a conversation were undone: without any it looks like one that has
--- expired. Under a name of its own, since a turn that is under way is stored all the same;
--- where there is no owner, nothing.
-local function note_undone(cleared, owner, member)
+-- Notes that all turns of a conversation were undone, so long ago: without any it looks like one
+-- that has expired. Under a name of its own, since a turn that is under way is stored all the
+-- same; where there is no owner, nothing.
+local function note_undone(cleared, owner, member, ago_us)
   if not owner then
     return
   end
-  redis.call("ZADD", cleared, string.format("%d", owner.now_us), member .. ":undone")
+  redis.call("ZADD", cleared, string.format("%d", owner.now_us - ago_us), member .. ":undone")
   redis.call("ZREMRANGEBYSCORE", cleared, "-inf", string.format("%d", owner.now_us - LONGEST_US))
   redis.call("PEXPIRE", cleared, REMEMBERED_MS)
 end
