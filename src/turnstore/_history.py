@@ -25,16 +25,20 @@ from .results import EMPTY, Appended, Cut, History, Stat, Turn, TurnPage, time_o
 from .window import Window
 
 __all__ = [
+    "IDS_KEPT",
     "Cleared",
     "Draft",
+    "Found",
     "append",
     "clear",
     "expire",
     "fork",
     "new_turn_id",
     "page",
+    "page_call",
     "read",
     "rewind",
+    "script_call",
     "stat",
     "trim",
 ]

@@ -7,8 +7,8 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, Literal
 
+from ._checks import check_turn_id, check_window
 from ._leases import Lease
-from ._place import check_turn_id, check_window
 from ._replacing import Replaces
 from .context import Context
 from .results import Turn

@@ -14,7 +14,6 @@ from typing import Any, TypedDict
 from . import _element, _erasing, _history, _json, _keys, _owners
 from ._calls import Ask, Call, Flow
 from ._checks import (
-    DEFAULT_WINDOW,
     check_revision,
     check_turn_id,
     check_window,
@@ -44,13 +43,10 @@ from .results import (
 from .window import Window, limit
 
 __all__ = [
-    "DEFAULT_WINDOW",
     "Home",
     "Place",
     "Settings",
-    "check_turn_id",
-    "check_window",
-    "plain_meta",
+    "StoreOptions",
 ]
 
 

@@ -10,14 +10,18 @@ from . import _element
 from ._element import Element, Row
 
 __all__ = [
+    "EMPTY",
     "Appended",
     "ConversationInfo",
     "ConversationPage",
+    "Cut",
     "Erasure",
     "History",
     "Stat",
     "Turn",
     "TurnPage",
+    "time_of",
+    "turns_of",
 ]
 
 # Where these stand in a row.

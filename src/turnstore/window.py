@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Window", "limit"]
+__all__ = ["MOST", "Window", "limit"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from llama_index.core.storage.chat_store import BaseChatStore
 from pydantic import PrivateAttr
 
 from turnstore._calls import Flow
+from turnstore._checks import check_window
 from turnstore._compose import compose
-from turnstore._place import Place, check_window
+from turnstore._place import Place
 from turnstore.clients._calling import sendable
 from turnstore.conversation import Conversation
 from turnstore.errors import ConflictError

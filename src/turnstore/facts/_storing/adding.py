@@ -30,6 +30,8 @@ __all__ = [
     "add_many",
     "check_id",
     "check_time",
+    "checked_fact",
+    "draft",
     "end",
     "update",
 ]

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from turnstore import _json
 
 __all__ = [
+    "FEW_RESULTS",
+    "MOST_RESULTS",
     "Call",
     "Definition",
     "as_anthropic",
