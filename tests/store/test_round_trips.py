@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.failure.helping import load_scripts
 from tests.store.talk import fill
 from turnstore import Window
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore
     from tests.servers.proxy import Proxy
+    from tests.servers.running import Server
     from turnstore import AsyncConversation
 
 # One server of each kind: how many commands are sent does not depend on who answers.
@@ -69,6 +71,24 @@ async def test_a_turn_costs_one_to_begin_and_one_to_end(new_store: NewStore, pro
         assert proxy.seen == ["LRANGE"]
         turn.reply("a")
     assert proxy.seen == ["LRANGE", "EVALSHA"]
+
+
+@pytest.mark.parametrize("first", ["t20", "t15"])
+async def test_a_turn_that_replaces_others_costs_no_more_and_the_summary(
+    new_store: NewStore, proxy: Proxy, server: Server, first: str
+) -> None:
+    """All of it is read together, but from a Cluster."""
+    chat = new_store(at=proxy).conversation("c")
+    await fill(chat, 20)
+    load_scripts(server, chat.key)
+    proxy.clear()
+    async with chat.turn("q", window=Window(turns=15), replaces=first) as turn:
+        wider = ["LRANGE"] if first == "t15" else []  # more go than are looked for at first
+        assert sorted(proxy.seen) == ["GET", "LRANGE", *wider]
+        turn.reply("a")
+        proxy.clear()
+        await turn.save()
+        assert proxy.seen == ["EVALSHA"]
 
 
 async def test_handles_cost_nothing(new_store: NewStore, proxy: Proxy) -> None:
