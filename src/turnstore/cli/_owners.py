@@ -176,13 +176,12 @@ def _count(store: Store, owner: str) -> _There:
 
 def _parts(store: Store, owner: str) -> dict[str, int | None]:
     house: Any = store  # the command line is of it: where its keys lie, and what runs flows
-    home, run_flow = house._home, house._run  # noqa: SLF001
+    home, run_flow = house._home, house._run  # noqa: SLF001 - of the same house
     both: int = run_flow(_facts(home.owner(owner).signs[0]))
     if not _can_read_facts():
         return {"facts_and_exchanges": both}
-    # Only here, as they need numpy.
-    from turnstore.facts._owner import Ground  # noqa: PLC0415
-    from turnstore.facts._storing.counting import count_exchanges  # noqa: PLC0415
+    from turnstore.facts._owner import Ground  # noqa: PLC0415 - facts need numpy
+    from turnstore.facts._storing.counting import count_exchanges  # noqa: PLC0415 - as above
 
     exchanges: int = run_flow(count_exchanges(Ground(home).owner(owner))) if both else 0
     return {"facts": max(both - exchanges, 0), "exchanges": exchanges}

@@ -32,11 +32,10 @@ def retain(options: argparse.Namespace, terminal: Terminal) -> int:
         ValueError: There is no rule, or one is of no use; nothing was removed.
         ModuleNotFoundError: A package of the extra facts is missing.
     """
-    # Only here, as they need numpy.
-    from turnstore.facts._owner import Ground  # noqa: PLC0415
-    from turnstore.facts._storing.handles import home_in, run_in  # noqa: PLC0415
-    from turnstore.facts._storing.retention import Rule  # noqa: PLC0415
-    from turnstore.facts._storing.retention import retain as tidied  # noqa: PLC0415
+    from turnstore.facts._owner import Ground  # noqa: PLC0415 - facts need numpy
+    from turnstore.facts._storing.handles import home_in, run_in  # noqa: PLC0415 - as above
+    from turnstore.facts._storing.retention import Rule  # noqa: PLC0415 - as above
+    from turnstore.facts._storing.retention import retain as tidied  # noqa: PLC0415 - as above
 
     given = {name: getattr(options, name) for name in (*_TIMES, "fresh", "most")}
     rules: dict[str, Any] = {

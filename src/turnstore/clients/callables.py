@@ -43,19 +43,21 @@ def wrap(conversation: Conversation | AsyncConversation, function: C, options: T
         return begin(conversation, given, options, format="openai.chat"), args, kwargs
 
     made: Any = _functions.remembering(called, take)
-    return made  # type: ignore[no-any-return]
+    return made  # type: ignore[no-any-return]  # as `function`, with a memory
 
 
 class Remember(Protocol):
     """Makes a function with a memory out of a function; what `remember(…)` with options gives."""
 
+    # Whatever is async also fits the last of these: the first that fits is meant.
+
     @overload
-    def __call__(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]
+    def __call__(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]  # as said
         self, function: Callable[Concatenate[list[Message], P], Coroutine[Any, Any, R]], /
     ) -> Callable[Concatenate[AsyncConversation, Input, P], Coroutine[Any, Any, R]]: ...
 
     @overload
-    def __call__(  # type: ignore[overload-overlap]
+    def __call__(  # type: ignore[overload-overlap]  # as said
         self, function: Callable[Concatenate[list[Message], P], AsyncIterator[R]], /
     ) -> Callable[Concatenate[AsyncConversation, Input, P], AsyncIterator[R]]: ...
 
@@ -65,17 +67,17 @@ class Remember(Protocol):
     ) -> Callable[Concatenate[Conversation, Input, P], R]: ...
 
 
-# Whatever is async also fits the last of these: the first that fits is meant.
+# Here, too, whatever is async also fits the last one.
 
 
 @overload
-def remember(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]
+def remember(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]  # as said
     function: Callable[Concatenate[list[Message], P], Coroutine[Any, Any, R]], /
 ) -> Callable[Concatenate[AsyncConversation, Input, P], Coroutine[Any, Any, R]]: ...
 
 
 @overload
-def remember(  # type: ignore[overload-overlap]
+def remember(  # type: ignore[overload-overlap]  # as said
     function: Callable[Concatenate[list[Message], P], AsyncIterator[R]], /
 ) -> Callable[Concatenate[AsyncConversation, Input, P], AsyncIterator[R]]: ...
 

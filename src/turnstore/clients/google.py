@@ -61,7 +61,7 @@ def wrap(conversation: Conversation | AsyncConversation, client: C, options: Tur
         made = _async_client(given, begins)
     else:
         made = _client(given, None if is_async else begins, begins if is_async else None)
-    return made  # type: ignore[no-any-return]
+    return made  # type: ignore[no-any-return]  # of the type of `client`
 
 
 def _client(client: Any, begins: Any, async_begins: Any) -> Any:

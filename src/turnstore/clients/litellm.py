@@ -53,7 +53,7 @@ def wrap(conversation: Conversation | AsyncConversation, client: C, options: Tur
     made: Any
     if isinstance(client, Router):
         made = _router(conversation, client, options)
-        return made  # type: ignore[no-any-return]
+        return made  # type: ignore[no-any-return]  # of the type of `client`
     function = _Function.of(client)
     if function.name not in _KNOWN:
         raise TypeError(
@@ -65,7 +65,7 @@ def wrap(conversation: Conversation | AsyncConversation, client: C, options: Tur
     if isinstance(conversation, AsyncConversation) is not function.is_async:
         raise TypeError(_other_kind(function.name))
     made = _remembering(conversation, function, options)
-    return made  # type: ignore[no-any-return]
+    return made  # type: ignore[no-any-return]  # of the type of `client`
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def _remembering(
     made: Any = _async_call(function, begins) if function.is_async else _call(function, begins)
     made = wraps(function.call)(made)
     setattr(made, _MARK, True)
-    return made  # type: ignore[no-any-return]
+    return made  # type: ignore[no-any-return]  # wraps gives what has no type
 
 
 def _call(function: _Function, begins: Callable[..., PendingTurn]) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _error(status: int, message: str | None) -> Json:
-    kind = "invalid_request_error" if status < 500 else "server_error"  # noqa: PLR2004
+    kind = "invalid_request_error" if status < 500 else "server_error"  # noqa: PLR2004 - from there on, HTTP blames the server
     return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
 

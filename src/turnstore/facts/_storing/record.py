@@ -154,7 +154,7 @@ def decode(id: str, raw: bytes) -> Record:  # noqa: A002 - the name of the field
         raise CorruptTurnError(msg) from error
 
 
-def _read(id: str, fields: list[str], body: Mapping[str, Any]) -> Record:  # noqa: A002
+def _read(id: str, fields: list[str], body: Mapping[str, Any]) -> Record:  # noqa: A002 - the name of the field
     _, revision, *numbers = fields[:8]
     created, observed, valid_from, to, expired, before = map(int, numbers)
     kind, pinned, by, norm, digest = fields[8:13]
