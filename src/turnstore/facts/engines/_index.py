@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnstore._calls import Call
+from turnstore._calls import Call, pairs_of
 from turnstore.errors import EngineMismatchError, ServerError
 
 from ._engine import IndexState
@@ -195,7 +195,7 @@ def counted(index: bytes, owner: str) -> Flow[int]:
 def read_found(reply: Any) -> Found:
     """Read what a search answered."""
     if isinstance(reply, dict):
-        by_name = {_text(name): value for name, value in reply.items()}
+        by_name = _named(reply)
         results = by_name.get("results", [])
         rows = {row[b"id"]: _vector(row.get(b"extra_attributes")) for row in results}
         warnings = tuple(_text(one) for one in by_name.get("warning", []))
@@ -209,8 +209,7 @@ def read_found(reply: Any) -> Found:
 
 def _vector(fields: Any) -> bytes | None:
     """Take the vector out of the fields of a document; there are none where it is gone."""
-    named = fields if isinstance(fields, dict) else dict(_pairs(fields or []))
-    found: bytes | None = named.get(b"emb")
+    found: bytes | None = pairs_of(fields or {}).get(b"emb")
     return found
 
 
@@ -259,7 +258,7 @@ def _differing_field(
 def _field(raw: Any) -> dict[str, Any]:
     """Read how a field is indexed; its flags have the value "yes"."""
     if isinstance(raw, dict):
-        field = {_text(name): value for name, value in raw.items()}
+        field = _named(raw)
         return field | {_text(flag): "yes" for flag in field.get("flags", [])}
     field, parts = {}, iter(raw)
     for part in parts:
@@ -269,13 +268,7 @@ def _field(raw: Any) -> dict[str, Any]:
 
 
 def _named(reply: Any) -> dict[str, Any]:
-    if isinstance(reply, dict):
-        return {_text(name): value for name, value in reply.items()}
-    return {_text(name): value for name, value in _pairs(reply)}
-
-
-def _pairs(reply: list[Any]) -> Iterator[tuple[Any, Any]]:
-    return zip(reply[::2], reply[1::2], strict=False)
+    return {_text(name): value for name, value in pairs_of(reply).items()}
 
 
 def _text(value: Any) -> str:

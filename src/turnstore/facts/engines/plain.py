@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from turnstore._calls import Call
+from turnstore._calls import Call, pairs_of
 from turnstore.errors import CorruptTurnError
 from turnstore.facts._space import Space
 
@@ -90,11 +90,12 @@ class Plain:
         """Compare all vectors of the owner: one call."""
         if not facts:
             return NOTHING_NEAR
-        ids, raws = yield Call(
-            "search", (place.vectors(space.token),), "hgetall", (), writes=False, read=_both
+        found: dict[bytes, bytes] = yield Call(
+            "search", (place.vectors(space.token),), "hgetall", (), writes=False, read=pairs_of
         )
-        if not ids:
+        if not found:
             return NOTHING_NEAR
+        ids, raws = list(found), list(found.values())
         rows = _rows(raws, space)
         cosines = rows["vector"].astype(np.float32, copy=False) @ vector
         shown = np.flatnonzero(_shown(rows, wanted))
@@ -111,12 +112,6 @@ class Plain:
         """Say nothing: there is no index."""
         yield from ()
         return IndexState()
-
-
-def _both(reply: Any) -> tuple[list[bytes], list[bytes]]:
-    if isinstance(reply, dict):
-        return list(reply), list(reply.values())
-    return reply[::2], reply[1::2]
 
 
 def _rows(raws: Sequence[bytes], space: Space) -> Any:
