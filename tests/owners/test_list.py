@@ -283,16 +283,20 @@ async def test_a_title_does_not_outlast_an_undo_for_ever(
 
 
 @LISTED
-@pytest.mark.parametrize("undone_before", [True, False])
+@pytest.mark.parametrize("before", ["nothing", "undone", "replaced"])
 async def test_a_title_expires_with_its_conversation(
-    store: AsyncStore, server: Server, *, is_listed: bool, undone_before: bool
+    store: AsyncStore, server: Server, *, is_listed: bool, before: str
 ) -> None:
     chat = store.conversation("c", owner="ada")
-    await chat.append("hi")
+    await chat.append("hi", turn_id="first")
     await chat.set_title("Mine")
-    if undone_before:
+    if before == "undone":
         await chat.rewind()
         await chat.append("Said in another way")
+    if before == "replaced":
+        async with chat.turn("Said in another way", replaces="first") as turn:
+            turn.reply("Yes?")
+        assert await chat.title() == "Mine"
     await chat.expire(timedelta(milliseconds=1))
     await wait_until_async(lambda: not server.raw.exists(chat.key))
     if is_listed:
