@@ -69,7 +69,7 @@ def model(_model: ModelServer) -> Iterator[ModelServer]:
     """Give the model that the workers ask; what a test scripts is asked for in the test."""
     _model.requests.clear()
     yield _model
-    assert not _model._desk.script, "more was scripted than the model was asked for"
+    assert not _model._desk.left, "more was scripted than the model was asked for"
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from ._learning import KINDS, Kind, kind_of
 from ._replies import Json, Reply, as_dict, dicts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,19 @@ class Desk:
 
     def __init__(self, pause: float) -> None:
         self.requests: list[Request] = []
-        self.script: dict[Kind, deque[Reply]] = {kind: deque() for kind in KINDS}
+        self._script: dict[Kind, deque[Reply]] = {kind: deque() for kind in KINDS}
         self.responses: dict[str, Json] = {}
         self._pause = pause
         self._numbers = count(1)  # the length of `requests` may be the same in two threads
+
+    @property
+    def left(self) -> int:
+        """How many scripted replies no request has taken yet."""
+        return sum(map(len, self._script.values()))
+
+    def script(self, replies: Iterable[Reply], kind: Kind) -> None:
+        """Queue replies to requests of this kind."""
+        self._script[kind].extend(replies)
 
     def take(
         self,
@@ -86,7 +95,7 @@ class Desk:
         number = next(self._numbers)
         asked = text_of(request.messages[-1]) if request.messages else ""
         try:
-            return self.script[kind_of(asked)].popleft(), number
+            return self._script[kind_of(asked)].popleft(), number
         except IndexError:
             refused = complaint(request.messages)
             if refused:

@@ -82,7 +82,7 @@ class ModelServer:
         """
         if to not in KINDS:
             raise ValueError(f"script(to={to!r}): replies are to one of {', '.join(KINDS)}")
-        self._desk.script[to].extend(replies)
+        self._desk.script(replies, to)
 
     def start(self) -> Self:
         """Begin to serve, in a thread of its own.

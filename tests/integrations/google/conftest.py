@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def model() -> Iterator[ModelServer]:
     with ModelServer() as running:
         yield running
-        assert not running._desk.script, "more was scripted than the model was asked for"
+        assert not running._desk.left, "more was scripted than the model was asked for"
 
 
 @pytest.fixture
