@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from turnstore._calls import Flow
+from turnstore._counting import count
 from turnstore.context import SavedTurn
-from turnstore.errors import ErasedError
+from turnstore.errors import ClosedError, ErasedError
 from turnstore.messages import format_named
 from turnstore.window import limit
 
@@ -26,6 +26,8 @@ __all__ = ["Exchange", "ExchangesBase", "log", "waits_for"]
 log = logging.getLogger("turnstore")
 
 _WAITS = (0.5, 2.0, 8.0)  # seconds between the tries of what is stored in the background
+
+_HOPELESS = (ClosedError, ErasedError, TypeError, ValueError, LookupError)
 
 _MOST_CHARACTERS = 4000  # of one side; with both, less than a fact may have in any script
 
@@ -85,7 +87,6 @@ class ExchangesBase:
         self._most = most
         self._user, self._assistant = names
         self._owner = owner
-        self._counting = threading.Lock()
 
     def _check_store(self, conversation: str) -> None:
         """Refuse a conversation of another store; asked by a context."""
@@ -100,7 +101,7 @@ class ExchangesBase:
         for speaker, text in said_in(messages, rules):
             said[speaker].append(text)
         if waits or not all(said.values()):
-            self._count("left_out")
+            count(self.counts, "left_out")
             return None
         owner = turn.owner or self._owner
         if turn.owner and self._owner not in (None, turn.owner):
@@ -125,14 +126,10 @@ class ExchangesBase:
         owner, conversation, turn_id, text, began = exchange
         new = NewFact(text=text, kind="exchange", conversation=conversation, sources=(turn_id,))
         added = yield from add_exchange(self._base, owner, conversation, turn_id, new, since=began)
-        self._count("duplicate" if added.duplicate else "stored")
-
-    def _count(self, name: str) -> None:
-        with self._counting:  # a thread in the background counts, too
-            self.counts[name] += 1
+        count(self.counts, "duplicate" if added.duplicate else "stored")
 
     def _failed(self, exchange: Exchange, error: BaseException) -> None:
-        self._count("erased" if isinstance(error, ErasedError) else "failed")
+        count(self.counts, "erased" if isinstance(error, ErasedError) else "failed")
         log.warning(
             "the exchange of the turn %s is not among the facts (%s: %s)",
             exchange.turn_id,
@@ -143,7 +140,6 @@ class ExchangesBase:
 
 def waits_for(error: BaseException, tries: int) -> float | None:
     """Say in how many seconds to try again; None where that is of no use."""
-    hopeless = isinstance(error, ErasedError | TypeError | ValueError | LookupError)
-    if hopeless or tries > len(_WAITS):
+    if isinstance(error, _HOPELESS) or tries > len(_WAITS):
         return None
     return _WAITS[tries - 1]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import atexit
-import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -15,13 +15,14 @@ from turnstore.context import SavedTurn
 from turnstore.errors import ErasedError
 
 from ._exchanging import Exchange, ExchangesBase, log, waits_for
+from ._learning.workers import Worker
 from ._storing.handles import base_in, run_in
 from .facts import Facts
 
 __all__ = ["Exchanges"]
 
-_PATIENCE = 30.0  # seconds without progress, at the end of the interpreter
-_at_work: set[Callable[[], None]] = set()  # what is waited for there
+_PATIENCE = 30.0  # seconds in which nothing is stored, at the end of the interpreter
+_at_work: set[_Queue] = set()  # what is waited for there
 
 
 class Exchanges(ExchangesBase):
@@ -93,11 +94,7 @@ class Exchanges(ExchangesBase):
             owner=owner,
         )
         self._run: Runner = run_in(facts)
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._process = 0  # whose thread it is: a fork has none
-        self._waiting: deque[Exchange] = deque()
-        self._closing = threading.Event()
+        self._queue = _Queue(self._keep_trying, limit)
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +114,7 @@ class Exchanges(ExchangesBase):
             return
         if self._background:
             exchange = self._run(self._begun(exchange))
-        if self._background and self._put(exchange):
+        if self._background and self._queue.put(exchange):
             return
         try:
             self._store(exchange)
@@ -127,8 +124,7 @@ class Exchanges(ExchangesBase):
     @property
     def waiting(self) -> int:
         """How many wait in the background."""
-        with self._changed:
-            return len(self._waiting)
+        return len(self._queue)
 
     def close(self, timeout: float | None = None) -> int:
         """Wait until nothing waits any more. What comes afterwards is stored in line.
@@ -140,73 +136,119 @@ class Exchanges(ExchangesBase):
         Returns:
             How many were not stored by then, and will be if the process lives on.
         """
-        self._closing.set()
-        with self._changed:
-            if self._process == os.getpid():
-                self._changed.wait_for(lambda: not self._waiting, timeout)
-                return len(self._waiting)
-        return 0
+        return self._queue.close(timeout)
 
-    def _put(self, exchange: Exchange) -> bool:
-        with self._changed:
-            if self._closing.is_set():
-                return False
-            if self._process != os.getpid():
-                self._process, self._waiting, self._thread = os.getpid(), deque(), None
-            if len(self._waiting) >= self._limit:
-                return False
-            self._waiting.append(exchange)
-            if self._thread is None:
-                if not _at_work:
-                    atexit.unregister(_run_out)
-                    atexit.register(_run_out)
-                _at_work.add(self._run_out)
-                self._thread = threading.Thread(
-                    target=self._work, name="turnstore-exchanges", daemon=True
-                )
-                self._thread.start()
-        return True
-
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                if not self._waiting:
-                    self._thread = None
-                    _at_work.discard(self._run_out)
-                    return
-                exchange = self._waiting[0]
-            self._keep_trying(exchange)
-            with self._changed:
-                self._waiting.popleft()
-                self._changed.notify_all()
-
-    def _run_out(self) -> None:
-        """Wait at the end of the interpreter, as long as one after the other is done."""
-        with self._changed:
-            while self._waiting:
-                first = self._waiting[0]
-                moves = self._changed.wait(_PATIENCE) or not self._waiting
-                if not moves and self._waiting[0] is first:
-                    log.warning("%d exchanges are not stored: it hangs", len(self._waiting))
-                    return
-
-    def _keep_trying(self, exchange: Exchange) -> None:
+    def _keep_trying(self, exchange: Exchange) -> bool:
+        """Store an exchange, or give it up in the end; tell which."""
         tries = 0
         while True:
             try:
-                return self._store(exchange)
+                self._store(exchange)
             except BaseException as error:  # noqa: BLE001 - nobody is there to be told
                 tries += 1
                 seconds = waits_for(error, tries)
-                last = self._closing.is_set()
-                if seconds is None or last:
-                    return self._failed(exchange, error)
-                self._closing.wait(seconds)
+                if seconds is None or self._queue.is_closed:
+                    self._failed(exchange, error)
+                    return False
+                self._queue.pause(seconds)
+            else:
+                return True
 
     def _store(self, exchange: Exchange) -> None:
         self._run(self._storing(exchange))
 
 
+class _Queue(Worker):
+    """What waits for a thread, which does one after the other.
+
+    Other than what waits for a `Runner`, it is nowhere else: it is waited for at a close and at
+    the end of the interpreter, and what fails holds up what follows it, so that a Redis that is
+    away for a while loses few. On an event loop, a list is all that is needed.
+
+    Args:
+        work: Stores an exchange, or gives it up; tells which. It raises nothing.
+        most: How many may wait, with the one that is worked on.
+    """
+
+    def __init__(self, work: Callable[[Exchange], bool], most: int) -> None:
+        self._work = work
+        self._most = most
+        self.is_closed = False
+        super().__init__("turnstore-exchanges")
+
+    def __len__(self) -> int:
+        with self._changed:
+            return len(self._waiting)
+
+    def begin_anew(self) -> None:
+        """Forget the thread, and what waits."""
+        super().begin_anew()
+        self._waiting: deque[Exchange] = deque()
+        self._stored = 0.0  # when one was, the last time
+        _at_work.discard(self)
+
+    def put(self, exchange: Exchange) -> bool:
+        """Let an exchange wait; False where it cannot."""
+        with self._changed:
+            if self.is_closed or len(self._waiting) >= self._most:
+                return False
+            if not threading.main_thread().is_alive():  # nobody would wait for the thread
+                return False
+            try:
+                self._start()
+            except RuntimeError:  # there are too many threads
+                return False
+            self._waiting.append(exchange)
+            if not _at_work:
+                atexit.unregister(_run_out)
+                atexit.register(_run_out)
+            _at_work.add(self)
+        return True
+
+    def pause(self, seconds: float) -> None:
+        """Wait, though not beyond the close."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_closed, seconds)
+
+    def close(self, timeout: float | None) -> int:
+        """Take nothing any more, and wait until nothing waits; say how many still do."""
+        with self._changed:
+            self.is_closed = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._waiting, timeout)
+            return len(self._waiting)
+
+    def run_out(self, since: float) -> None:
+        """Wait until nothing waits, or nothing was stored for too long."""
+        with self._changed:
+            while self._waiting:
+                seconds = max(self._stored, since) + _PATIENCE - time.monotonic()
+                if seconds <= 0:
+                    log.warning(
+                        "%d exchanges are not stored: none could be for %g seconds",
+                        len(self._waiting),
+                        _PATIENCE,
+                    )
+                    return
+                self._changed.wait(seconds)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._thread = None
+                    _at_work.discard(self)
+                    return
+                exchange = self._waiting[0]
+            is_stored = self._work(exchange)
+            with self._changed:
+                self._waiting.popleft()
+                if is_stored:
+                    self._stored = time.monotonic()
+                self._changed.notify_all()
+
+
 def _run_out() -> None:
-    for run_out in tuple(_at_work):
-        run_out()
+    since = time.monotonic()
+    for queue in tuple(_at_work):
+        queue.run_out(since)

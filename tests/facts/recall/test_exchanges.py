@@ -21,6 +21,8 @@ from turnstore.context import Context, SavedTurn
 from turnstore.facts import AsyncExchanges, Exchanges, Facts, _exchanging
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.facts.recall.kit import Memory
     from tests.servers.running import Server
 
@@ -237,6 +239,20 @@ async def test_what_fails_in_the_background_is_tried_again_and_then_counted(
     assert exchanges.counts == {"stored": 2, "failed": 2}
 
 
+async def test_a_closed_store_is_not_tried_again(
+    memory: Memory, engine: str, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_exchanging, "_WAITS", (3600.0,))
+    memory.facts = facts_in(memory.store, engine=engine, embed=slow)
+    exchanges = memory.exchanges(background=True)
+    await told(exchanges, turn(1), turn(2))
+    await wait_until_async(lambda: slow.asked)
+    await memory.store.close()
+    slow.go.set()
+    await wait_until_async(lambda: not exchanges.waiting)
+    assert exchanges.counts == {"stored": 1, "failed": 1}  # the first one was under way
+
+
 @pytest.mark.parametrize("how", ["erase", "clear", "forget", "turns"])
 async def test_what_waits_does_not_come_back_after_its_removal(
     memory: Memory, engine: str, slow: Slow, how: str
@@ -335,6 +351,24 @@ async def test_a_block_stores_what_waits(memory: Memory) -> None:
         await told(exchanges, *map(turn, range(1, 30)))
     assert exchanges.counts == {"stored": 29}
     assert await memory.texts() == [text(number) for number in range(1, 30)]
+
+
+@pytest.mark.servers("redis-8.2")
+def test_without_a_thread_an_exchange_is_stored_in_line(
+    make_store: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError(thread.name)
+
+    facts = inner(facts_in(make_store(), engine="plain"))
+    exchanges = Exchanges(facts, background=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start)
+        exchanges(turn(1))
+        assert (exchanges.counts, exchanges.waiting) == ({"stored": 1}, 0)
+    exchanges(turn(2))
+    assert exchanges.close() == 0
+    assert exchanges.counts == {"stored": 2}
 
 
 @pytest.mark.servers("redis-8.2")
