@@ -55,7 +55,7 @@ class Embedder:
         ValueError: An argument is of no use.
     """
 
-    __slots__ = ("_given", "batch", "dimensions", "name")
+    __slots__ = ("batch", "dimensions", "given", "name")
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Embedder:
             raise ValueError(msg)
         _check_count("dimensions", dimensions, _MOST_DIMENSIONS)
         _check_count("batch", batch, 10_000)
-        self._given: Any = given
+        self.given: Any = given
         self.name = name
         self.dimensions = dimensions
         self.batch = batch
@@ -106,14 +106,14 @@ class Embedder:
         return np.concatenate(rows)
 
     def _question(self, texts: list[str], deadline: float | None) -> Ask:
-        create = _endpoint(self._given)
+        create = _endpoint(self.given)
         if create is None:
-            return Ask(self._given, (texts,), deadline)
+            return Ask(self.given, (texts,), deadline)
         options: dict[str, Any] = {"model": self.name, "input": texts}
         if _ANY_SIZE in self.name:
             options["dimensions"] = self.dimensions
         function = _aembedded if _is_async_endpoint(create) else _embedded
-        return Ask(function, (create, options), deadline, self._given)
+        return Ask(function, (create, options), deadline, self.given)
 
     def _checked(self, answer: Any, wanted: int) -> Vectors:
         found = self._numbers(answer, wanted)

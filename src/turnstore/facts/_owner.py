@@ -172,10 +172,9 @@ class Ground:
         """Name the alias of the search index that the store uses now."""
         return f"{self.prefix}:{_DOCUMENTS}:{self.store}".encode()
 
-    @property
-    def pattern(self) -> bytes:
-        """Give the pattern for SCAN of the keys of the facts of all owners."""
-        return b"%b:1:{%b:*}:facts" % (_escaped(self.prefix), self.store.encode())
+    def pattern(self, part: str) -> bytes:
+        """Give the pattern for SCAN of the keys of one kind of all owners, such as "facts"."""
+        return b"%b:1:{%b:*}:%b" % (_escaped(self.prefix), self.store.encode(), part.encode())
 
     def owner_in(self, key: bytes) -> OwnerPlace:
         """Find the place of the owner of a key that the pattern found."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from datetime import UTC, timedelta, tzinfo
-from types import TracebackType
+from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from turnstore._counting import count
 from turnstore.context._models import check_sync_model
-from turnstore.errors import ClosedError
+from turnstore.errors import ClosedError, UnavailableError
 
 from ._learning.extracting import Extracted, Session
-from ._learning.extraction import BaseExtraction
+from ._learning.extraction import MOST_UNNOTED, BaseExtraction
 from ._learning.letters import DeadLetter
 from ._learning.operations import Operation, Undone
 from ._learning.prompts import EXTRACTION_PROMPT
@@ -47,8 +48,9 @@ class Extraction(BaseExtraction):
 
     Give it to a context, as in `Context(after=[extraction])`, and each saved turn is noted and
     read in the background: as soon as `every` turns wait, or the conversation has been `idle`.
-    Or call `extract` in a job of your own. Only one at a time reads for an owner, among all
-    processes. Where anything fails, the turns are read again by the next extraction.
+    Whatever else waits of the owner, from a process that is gone, is read after that, too. Or
+    call `run` or `extract` in a job of your own. Only one at a time reads for an owner, among
+    all processes. Where anything fails, the turns are read again by the next extraction.
 
     Args:
         facts: Where facts are kept.
@@ -65,14 +67,15 @@ class Extraction(BaseExtraction):
             goes beyond is of no use.
         zone: Where the user's dates hold, and "yesterday".
         deadline: Seconds that the model may take for an answer.
-        queue: Conversations that may wait in the background. Those beyond are read after
-            their next turn.
+        queue: Conversations that may wait in the background of this process. Those beyond are
+            noted in Redis alone, and read after the next extraction of their owner.
 
     Raises:
         TypeError, ValueError: An argument is of no use.
 
     Cost:
-        No I/O. In the background, two round trips after each turn.
+        No I/O. In the background, two round trips after each turn, two more with the first one
+        of a conversation, and three after each extraction.
 
     Example:
         >>> facts = Facts(store, embed=embed, dimensions=8, embedder="demo:1", engine="plain")
@@ -120,7 +123,8 @@ class Extraction(BaseExtraction):
         )
         check_sync_model("Extraction", ask)
         self._run: _holding.Runner = run_in(facts)
-        self._runner = Runner(self._look, queue)
+        self._noter = Runner(self._note, MOST_UNNOTED, finishes=True)
+        self._reader = Runner(self._look, queue)
 
     def extract(self, conversation: Conversation) -> Extracted:
         """Read all turns of a conversation that were not read yet, now.
@@ -152,31 +156,44 @@ class Extraction(BaseExtraction):
         """
         return self._extract(self._place_of(conversation), waits=True)
 
-    def run(self, owner: str) -> Extracted:
-        """Read all conversations of an owner, as far as they were not read yet.
+    def run(self, owner: str | EllipsisType = ...) -> Extracted:
+        """Read all conversations of an owner, or of all owners, as far as they were not read yet.
 
-        For a job that runs now and then, in the place of the background or beside it.
+        For a job that runs now and then, in the place of the background or beside it. What
+        waits is read at once, whatever `every` and `idle` say, and whether an extraction was
+        told of it or not.
 
         Args:
-            owner: Whose conversations are read.
+            owner: Whose conversations are read; without one, those of all owners of the store.
 
         Returns:
             What became of all of them.
 
         Raises:
             TypeError, ValueError: The owner is not text, or empty.
+            UnavailableError: Redis cannot be reached; what was read before that is stored.
             Exception: As from `extract`, the first one, when all others were read.
 
         Cost:
-            As for `extract`, for each conversation, and one for each hundred of them.
+            As for `extract`, for each conversation with something to read; two round trips for
+            each owner, and three for each hundred conversations. For all owners it looks at
+            every key of the server, twice.
         """
         done, first = Extracted(), None
-        places, since = self._run(self._places(owner))
-        for place in places:
+        owners = self._run(self._owners()) if owner is ... else [self._owner(owner)]
+        for one in owners:
             try:
-                done += self._extract(place, since, waits=True)
+                places, since = self._run(self._places(one))
+            except UnavailableError:
+                raise
             except Exception as error:  # noqa: BLE001 - raised when the others were read
                 first = first or error
+                continue
+            for place in places:
+                try:
+                    done += self._extract(place, since, waits=True)
+                except Exception as error:  # noqa: BLE001 - raised when the others were read
+                    first = first or error
         if first is not None:
             raise first
         return done
@@ -188,7 +205,7 @@ class Extraction(BaseExtraction):
             turn: The turn.
 
         Returns:
-            False where too many conversations wait already, or this was closed.
+            False where too many conversations wait to be noted, or this was closed.
 
         Raises:
             ValueError: The conversation has no owner.
@@ -197,10 +214,10 @@ class Extraction(BaseExtraction):
             No I/O.
         """
         place = self._place_of_turn(turn)
-        is_noted = self._runner.put(place)
-        if not is_noted:
-            self._dropped(place)
-        return is_noted
+        is_taken = self._noter.put(place)
+        if not is_taken:
+            self._refused(place, is_closed=self._noter.is_closed)
+        return is_taken
 
     def flush(self, timeout: float | None = None) -> Extracted:
         """Read all that waits in the background, now, and wait for it.
@@ -215,7 +232,8 @@ class Extraction(BaseExtraction):
             Exception: As from `extract`, the first one, when all others were read.
         """
         done, first = Extracted(), None
-        for place in self._runner.take_all(timeout):
+        noted, waiting = self._noter.take_all(timeout), self._reader.take_all(timeout)
+        for place in {str(place.keys): place for place in (*noted, *waiting)}.values():
             try:
                 done += self._extract(place, waits=True)
             except Exception as error:  # noqa: BLE001 - raised when the others were read
@@ -322,13 +340,16 @@ class Extraction(BaseExtraction):
     def close(self, timeout: float | None = None) -> None:
         """End the background: what is read just now is finished, what waits is given up.
 
-        Nothing is lost: what was given up is read after the next turn, or by `run`. To read
-        it now, `flush` first.
+        Nothing is lost: what was given up is noted in Redis, and read after the next turn of
+        its owner, or by `run`. To read it now, `flush` first.
 
         Args:
             timeout: Seconds that what is read just now is waited for.
         """
-        self._runner.close(timeout)
+        until = None if timeout is None else time.monotonic() + timeout
+        self._reader.end()
+        self._noter.close(timeout)
+        self._reader.close(None if until is None else max(until - time.monotonic(), 0.0))
 
     def __enter__(self) -> Self:
         return self
@@ -352,6 +373,15 @@ class Extraction(BaseExtraction):
             with suppress(ClosedError):
                 self._run(session.hold.release())
 
+    def _note(self, place: Place) -> float | None:
+        """Note in Redis that a conversation waits, and let it wait."""
+        try:
+            seconds = self._run(due(self._base, place, self._trigger, time.time()))
+        except Exception as error:  # noqa: BLE001 - counted, and tried again
+            return self._unnoted(error, place)
+        self._wait_for(self._reader, place, seconds)
+        return None
+
     def _look(self, place: Place) -> float | None:
         """Read a conversation in the background, if it is time."""
         try:
@@ -361,5 +391,10 @@ class Extraction(BaseExtraction):
             self._extract(place, waits=False)
         except Exception as error:  # noqa: BLE001 - counted, and looked at again
             return self._missed(error, place)
-        self.counts["extracted"] += 1
+        try:
+            for other in self._run(self._others(place)):
+                self._reader.put(other)
+        except Exception as error:  # noqa: BLE001 - counted; they wait for the next extraction
+            self._unseen(error, place)
+        count(self.counts, "extracted")
         return None

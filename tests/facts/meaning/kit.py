@@ -11,8 +11,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from tests.servers.facade import as_async, inner, register
-from turnstore import Store
+from turnstore import Appended, Store
 from turnstore._calls import Call
+from turnstore.context import SavedTurn
 from turnstore.facts import (
     AsyncExtraction,
     AsyncFacts,
@@ -101,6 +102,14 @@ def news(verdict: str, of: int, text: str, *turns: int, **more: Any) -> dict[str
     return {"verdict": verdict, "of": of, "text": text, "turns": list(turns) or [1], **more}
 
 
+async def note(extraction: AsyncExtraction, chat: AsyncConversation) -> bool:
+    """Tell an extraction that a turn was saved, as a context does."""
+    place = inner(chat)._place
+    done = Appended("1-t1", duplicate=False, turns=1, messages=1, tokens=0, dropped=0)
+    turn = SavedTurn(place.identifier, place.owner, "t1", [], "openai.chat", done)
+    return await extraction.__call__(turn)
+
+
 @dataclass
 class Kit:
     """A store with facts, a model, and a conversation of Ada's; all of it to be awaited."""
@@ -148,6 +157,16 @@ class Kit:
         """Run a flow where the facts run theirs."""
         given = inner(self.facts)._run(flow)
         return await given if asyncio.iscoroutine(given) else given
+
+    async def lag_is(self, lag: int, owner: str = "ada") -> None:
+        """Wait until so many turns of an owner are seen to wait."""
+        seen = -1
+        for _ in range(3000):
+            seen = (await self.facts.health(owner)).lag
+            if seen == lag:
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError(f"{seen} turns wait, and not {lag}")
 
     async def run_out(self) -> bool:
         """Let the lease of Ada's extraction run out; whether there was one."""

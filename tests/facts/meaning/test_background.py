@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.facts.meaning.kit import new
+from tests.facts.meaning.kit import new, note
 from tests.servers.facade import inner
 from tests.waiting import wait_until, wait_until_async
-from turnstore import Appended
-from turnstore.context import Context, SavedTurn
+from turnstore.context import Context
 from turnstore.errors import TurnstoreError
 from turnstore.facts._learning.cursors import read_cursor
 from turnstore.facts._learning.runners import AsyncRunner, Runner
@@ -25,19 +24,10 @@ from turnstore.facts._learning.schedule import Pending, Trigger, due
 if TYPE_CHECKING:
     from tests.facts.meaning.kit import Kit
     from turnstore._place import Place
-    from turnstore.facts import AsyncExtraction
 
 pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-7", "redis-8", "valkey")]
 
 HOUR = timedelta(hours=1)
-
-
-async def note(extraction: AsyncExtraction, chat: Any) -> bool:
-    """Tell an extraction that a turn was saved, as a context does."""
-    place = inner(chat)._place
-    done = Appended("1-t1", duplicate=False, turns=1, messages=1, tokens=0, dropped=0)
-    turn = SavedTurn(place.identifier, place.owner, "t1", [], "openai.chat", done)
-    return await extraction.__call__(turn)
 
 
 def quiet(_: str) -> str:
@@ -169,7 +159,7 @@ async def test_an_answer_of_no_use_is_counted(kit: Kit) -> None:
         assert len(await extraction.dead_letters("ada")) == 1
 
 
-async def test_beyond_the_queue_a_conversation_waits_for_its_next_turn(
+async def test_beyond_the_queue_a_conversation_is_noted_and_read_after_another_one(
     kit: Kit, caplog: pytest.LogCaptureFixture
 ) -> None:
     go_on = threading.Event()
@@ -188,12 +178,14 @@ async def test_beyond_the_queue_a_conversation_waits_for_its_next_turn(
         assert await note(extraction, chats[0])
         await wait_until_async(asked.is_set)  # it is at work, and does not wait any more
         assert await note(extraction, chats[1])
-        assert not await note(extraction, chats[2])
-        assert extraction.counts["dropped"] == 1
-        assert "too many" in caplog.text
+        await kit.lag_is(2)
+        assert await note(extraction, chats[2])
+        await wait_until_async(lambda: extraction.counts["dropped"])
+        assert "too many conversations wait" in caplog.text
+        assert (await kit.facts.health("ada")).lag == 3
         go_on.set()
-        await wait_until_async(lambda: extraction.counts["extracted"] == 2)
-    assert (await kit.extraction().run("ada")).turns == 1
+        await wait_until_async(lambda: extraction.counts["extracted"] == 3)
+    assert (await kit.extraction().run("ada")).turns == 0
 
 
 async def test_while_another_one_reads_it_waits(kit: Kit) -> None:
@@ -254,17 +246,7 @@ async def test_turns_that_wait_are_seen_from_outside_before_they_are_read(kit: K
         await kit.say("I sail.", "I bake.")
         assert (await kit.facts.health("ada")).lag == 0  # nobody is to read them
         await note(extraction, kit.chat)
-        lags: list[int] = []
-
-        async def lag() -> bool:
-            lags.append((await kit.facts.health("ada")).lag)
-            return lags[-1] == 2
-
-        for _ in range(1000):
-            if await lag():
-                break
-            await asyncio.sleep(0.01)
-        assert lags[-1] == 2
+        await kit.lag_is(2)
 
 
 async def test_after_each_failure_it_is_tried_again_later(kit: Kit) -> None:
@@ -310,7 +292,8 @@ def test_a_thread_that_is_ended_from_within_does_not_stop_the_others() -> None:
     wait_until(lambda: runner.take_all(30) == [])
     assert runner.put(place("b"))
     wait_until(lambda: seen == ["a", "b"])
-    assert runner.close(30) == 0
+    runner.close(30)
+    assert not runner.put(place("c"))
 
 
 # The queue alone

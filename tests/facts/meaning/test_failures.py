@@ -190,15 +190,15 @@ async def test_an_embedder_that_fails_loses_nothing(kit: Kit) -> None:
     await kit.say("I sail.")
     kit.model.answers = [[new(SAILS)]]
     embedder = inner(kit.facts)._base.embedder
-    works = embedder.function
+    works = embedder.given
 
     def broken(_: list[str]) -> Any:
         raise ConnectionError("the embedder is down")
 
-    embedder.function = broken
+    embedder.given = broken
     with pytest.raises(ConnectionError, match="embedder"):
         await kit.extraction().extract(kit.chat)
-    embedder.function = works
+    embedder.given = works
     await kit.reads_it_later()
 
 

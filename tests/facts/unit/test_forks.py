@@ -35,7 +35,7 @@ CODE = """
     if child := os.fork():
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         go.set()
-        assert len(runner.take_all(60)) == {waiting} and runner.close(60) == 0
+        assert len(runner.take_all(60)) == {waiting} and runner.close(60) is None
         os._exit(status)
     seen.clear()
     places.clear()
@@ -69,5 +69,5 @@ def test_a_child_looks_at_its_own_conversations(parent: str, waiting: int) -> No
 
 @pytest.mark.parametrize("parent, waiting", [(WAITS, 1), (WORKS, 0)], ids=["waits", "works"])
 def test_a_child_does_not_wait_for_its_parent(parent: str, waiting: int) -> None:
-    child = "assert runner.take_all(60) == [] and runner.close(60) == 0 and not seen.is_set()"
+    child = "assert runner.take_all(60) == [] and runner.close(60) is None and not seen.is_set()"
     assert forked(parent, child, waiting) == "[]\n"

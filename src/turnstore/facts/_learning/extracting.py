@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnstore import _json
 from turnstore._calls import Ask, Flow
+from turnstore._counting import count
 from turnstore._leases import Hold, Lease
 from turnstore.context._common import fill
 from turnstore.errors import TurnstoreError
@@ -389,5 +390,5 @@ class Session:
                 )
             yield from note(self._reader, stands, after, letter)
         except Exception as trouble:  # noqa: BLE001 - the first error says more
-            self._counts["unnoted"] += 1
+            count(self._counts, "unnoted")
             log.warning("a failed extraction could not be noted: %s", trouble)

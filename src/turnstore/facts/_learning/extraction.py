@@ -7,38 +7,43 @@ from collections import Counter
 from datetime import UTC, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from turnstore import _owners
-from turnstore._calls import Ask, Call, Flow
+from turnstore._calls import Ask, Flow
+from turnstore._counting import count
 from turnstore._place import Place
 from turnstore.context._common import check_deadline, check_template
 from turnstore.context._models import check_model, question
 from turnstore.errors import ClosedError, ErasedError, LeaseError
-from turnstore.results import ConversationPage
 
 from .._storing.base import Base
 from .._storing.commit import begin
 from .._storing.handles import check_store, home_in, place_in
+from .._storing.retention import owners
 from .extracting import ExtractionError, Options, Session
 from .letters import DeadLetter, letter_named, letters
 from .operations import Operation, Undone, entries, listed, undo_named
 from .prompts import EXTRACTION_PROMPT, PLACES
+from .runners import AsyncRunner, Runner
 from .schedule import Trigger
+from .waiting import told, unread_of
 
 if TYPE_CHECKING:
     from turnstore.context import SavedTurn
 
+    from .._owner import OwnerPlace
     from ..aio import AsyncFacts
     from ..facts import Facts
 
-__all__ = ["BUSY_PAUSE", "FAILED_PAUSE", "BaseExtraction"]
+__all__ = ["BUSY_PAUSE", "FAILED_PAUSE", "MOST_UNNOTED", "BaseExtraction"]
 
 log = logging.getLogger("turnstore")
 
 BUSY_PAUSE, FAILED_PAUSE = 2.0, 30.0
 """Seconds until a conversation is looked at again, in the background."""
 
+MOST_UNNOTED = 10_000
+"""Conversations that may wait until Redis has a note of them: where it cannot be reached."""
+
 _NO_OWNER = "facts are an owner's, and the conversation has none: store.conversation(id, owner=…)"
-_PAGE = 100
 _MOST_TURNS = 50
 
 
@@ -100,8 +105,8 @@ class BaseExtraction:
         self.counts: Counter[str] = Counter()
         """How often it happened in the background: `extracted`, `busy` (another one of the
         owner was at work), `erased` (while it was at work), `failed`, `unusable` (answers of the
-        model), `dropped` (the queue was full). And anywhere, `unnoted`: a failure that could not
-        be noted in Redis."""
+        model), `dropped` (the queue was full, or this was closed). And anywhere, `unnoted`: what
+        could not be noted in Redis, a failure, or that turns wait."""
 
     def _check_store(self, conversation: str) -> None:
         """Refuse a conversation of another store; asked by a context."""
@@ -128,10 +133,10 @@ class BaseExtraction:
         if isinstance(error, ClosedError):
             return None
         if isinstance(error, LeaseError):
-            self.counts["busy"] += 1
+            count(self.counts, "busy")
             return BUSY_PAUSE
         if isinstance(error, ErasedError):
-            self.counts["erased"] += 1
+            count(self.counts, "erased")
             return None
         log.warning(
             "no facts were drawn from %s, and it is tried again later (%s: %s)",
@@ -139,47 +144,76 @@ class BaseExtraction:
             type(error).__name__,
             error,
         )
-        self.counts["unusable" if isinstance(error, ExtractionError) else "failed"] += 1
+        count(self.counts, "unusable" if isinstance(error, ExtractionError) else "failed")
         return FAILED_PAUSE
 
-    def _dropped(self, place: Place) -> None:
-        self.counts["dropped"] += 1
+    def _unnoted(self, error: Exception, place: Place) -> float | None:
+        """Count what could not be noted in Redis, and say when to try again."""
+        if isinstance(error, ClosedError):
+            return None
+        if isinstance(error, ErasedError):
+            count(self.counts, "erased")
+            return None
         log.warning(
-            "too many conversations wait for extraction; %s waits for its next turn", place.keys
+            "that turns of %s wait for extraction could not be noted (%s: %s)",
+            place.keys,
+            type(error).__name__,
+            error,
         )
+        count(self.counts, "unnoted")
+        return FAILED_PAUSE
+
+    def _unseen(self, error: Exception, place: Place) -> None:
+        """Count that nobody could see what else waits of an owner."""
+        if not isinstance(error, ClosedError):
+            log.warning(
+                "what else waits for extraction beside %s was not looked for (%s: %s)",
+                place.keys,
+                type(error).__name__,
+                error,
+            )
+            count(self.counts, "failed")
+
+    def _wait_for(self, reader: Runner | AsyncRunner, place: Place, seconds: float | None) -> None:
+        """Let a conversation that was noted wait until it is read."""
+        if seconds is not None and not reader.put(place, seconds) and not reader.is_closed:
+            self._dropped(place)
+
+    def _dropped(self, place: Place) -> None:
+        count(self.counts, "dropped")
+        log.warning(
+            "too many conversations wait for extraction; %s is looked at after the next "
+            "extraction of its owner",
+            place.keys,
+        )
+
+    def _refused(self, place: Place, *, is_closed: bool) -> None:
+        count(self.counts, "dropped")
+        why = "the extraction is closed" if is_closed else "too many wait to be noted"
+        log.warning("a turn of %s is not noted for extraction: %s", place.keys, why)
 
     # Flows
 
-    def _places(self, owner: str) -> Flow[tuple[list[Place], int]]:
-        """Find all conversations of an owner, those that were cleared after a reading too.
+    def _owner(self, owner: Any) -> OwnerPlace:
+        return self._base.ground.owner(owner)
+
+    def _owners(self) -> Flow[list[OwnerPlace]]:
+        """Find all owners who have conversations, or had some that were read."""
+        return owners(self._base.ground, "conversations", "facts:cursors")
+
+    def _places(self, owner: OwnerPlace) -> Flow[tuple[list[Place], int]]:
+        """Find the conversations of an owner that wait, those that were cleared too.
 
         Returns:
             Their places, and the number with which it began to look for them.
         """
-        keys = self._home.owner(owner)
-        began = yield from begin(self._base.ground.owner(owner), (), "extract")
-        places: dict[str, Place] = {}
-        before: int | None = None
-        while True:
-            page: ConversationPage = yield from _owners.page(keys, _PAGE, before)
-            for info in page:
-                place = self._home.place(info.id, owner)
-                places[place.keys.member] = place
-            before = page.cursor
-            if before is None:
-                break
-        read: list[bytes] = yield Call(
-            "extract",
-            (self._base.ground.owner(owner).keys.cursors,),
-            "hkeys",
-            (),
-            writes=False,
-            read=list,
-        )
-        for digest in (member.decode() for member in read):
-            if digest not in places:
-                places[digest] = Place(self._home, keys.conversation(digest))
-        return list(places.values()), began.number
+        began = yield from begin(owner, (), "extract")
+        return (yield from unread_of(self._home, owner)), began.number
+
+    def _others(self, place: Place) -> Flow[list[Place]]:
+        """Find what waits of the owner of a conversation, and was noted by whoever it was."""
+        owner = self._base.ground.owner_in(str(place.keys.owner).encode())
+        return told(self._home, owner)
 
     def _letters(self, owner: str) -> Flow[list[DeadLetter]]:
         found = yield from letters(self._base.ground.owner(owner))

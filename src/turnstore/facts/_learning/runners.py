@@ -1,18 +1,21 @@
 """Work through conversations in the background: one thread, or one task, at a time.
 
-It runs while something waits, and ends when nothing does. What waits is not more than a note that
-there may be something to read: Redis knows what was read, so that nothing is lost with it.
+It runs while something waits, and ends when nothing does. What waits to be read is not more than
+a note that there may be something: Redis knows what was read, so that nothing is lost with it.
+What waits to be noted in Redis is worked through before the end, at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import sys
 import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import TYPE_CHECKING
 
 from .schedule import Pending
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from turnstore._place import Place
 
 __all__ = ["AsyncRunner", "Runner"]
+
+_PATIENCE = 10.0  # seconds, at the end of the interpreter
 
 
 class Runner:
@@ -32,11 +37,15 @@ class Runner:
         work: Looks at one, and says in how many seconds to look again; None does not. It
             raises nothing.
         most: How many may wait.
+        finishes: Whether what waits is worked through at the end, and not given up.
     """
 
-    def __init__(self, work: Callable[[Place], float | None], most: int) -> None:
+    def __init__(
+        self, work: Callable[[Place], float | None], most: int, *, finishes: bool = False
+    ) -> None:
         self._work = work
         self._most = most
+        self.finishes = finishes
         self._is_closed = False
         self.begin_anew()
         _runners.add(self)
@@ -48,10 +57,15 @@ class Runner:
         self._thread: threading.Thread | None = None
         self._is_working = False
 
-    def put(self, place: Place) -> bool:
-        """Note a conversation, to be looked at soon; False where it cannot be noted."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether it takes nothing any more."""
+        return self._is_closed
+
+    def put(self, place: Place, seconds: float = 0.0) -> bool:
+        """Note a conversation, to be looked at in so many seconds; False where it cannot be."""
         with self._changed:
-            if self._is_closed or not self._pending.put(place, time.monotonic()):
+            if self._is_closed or not self._pending.put(place, time.monotonic() + seconds):
                 return False
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -69,20 +83,20 @@ class Runner:
             self._changed.notify_all()
             return places
 
-    def close(self, timeout: float | None) -> int:
-        """End it: what waits is given up, what is worked on is waited for.
-
-        Returns:
-            How many waited.
-        """
+    def end(self) -> None:
+        """Take nothing any more, and give up what waits, if that is not to be finished."""
         with self._changed:
             self._is_closed = True
-            given_up = len(self._pending.take_all())
+            if not self.finishes:
+                self._pending.take_all()
             self._changed.notify_all()
-            thread = self._thread
+
+    def close(self, timeout: float | None) -> None:
+        """End it, and wait for what is worked on, and for what is to be finished."""
+        self.end()
+        thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
-        return given_up
 
     def _run(self) -> None:
         while True:
@@ -105,7 +119,7 @@ class Runner:
         """Wait for the next conversation whose time has come; None where none waits."""
         with self._changed:
             while True:
-                place, seconds = self._pending.take(time.monotonic())
+                place, seconds = self._pending.take(inf if self._is_closed else time.monotonic())
                 if place is not None:
                     self._is_working = True
                     return place
@@ -124,6 +138,16 @@ def _begin_anew() -> None:
         runner.begin_anew()
 
 
+def _finish() -> None:
+    until = time.monotonic() + _PATIENCE
+    for runner in tuple(_runners):
+        if runner.finishes:
+            runner.close(max(until - time.monotonic(), 0.0))
+
+
+atexit.register(_finish)
+
+
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_begin_anew)
 
@@ -134,10 +158,18 @@ class AsyncRunner:
     Args:
         work: As for `Runner`, and awaited.
         most: How many may wait.
+        finishes: As for `Runner`; but the end of the event loop is the end of its task.
     """
 
-    def __init__(self, work: Callable[[Place], Awaitable[float | None]], most: int) -> None:
+    def __init__(
+        self,
+        work: Callable[[Place], Awaitable[float | None]],
+        most: int,
+        *,
+        finishes: bool = False,
+    ) -> None:
         self._work = work
+        self.finishes = finishes
         self._pending = Pending(most)
         self._changed = asyncio.Event()
         self._idle = asyncio.Event()
@@ -145,9 +177,14 @@ class AsyncRunner:
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
 
-    def put(self, place: Place) -> bool:
-        """Note a conversation, to be looked at soon; False where it cannot be noted."""
-        if self._is_closed or not self._pending.put(place, time.monotonic()):
+    @property
+    def is_closed(self) -> bool:
+        """Whether it takes nothing any more."""
+        return self._is_closed
+
+    def put(self, place: Place, seconds: float = 0.0) -> bool:
+        """Note a conversation, to be looked at in so many seconds; False where it cannot be."""
+        if self._is_closed or not self._pending.put(place, time.monotonic() + seconds):
             return False
         if self._task is None or self._task.done():
             self._idle.set()
@@ -167,27 +204,27 @@ class AsyncRunner:
         self._changed.set()
         return places
 
-    async def close(self, timeout: float | None) -> int:  # noqa: ASYNC109 - its twin's
-        """End it: what waits is given up, what is worked on is waited for.
-
-        Returns:
-            How many waited.
-        """
+    def end(self) -> None:
+        """Take nothing any more, and give up what waits, if that is not to be finished."""
         self._is_closed = True
-        given_up = len(self._pending.take_all())
+        if not self.finishes:
+            self._pending.take_all()
         self._changed.set()
+
+    async def close(self, timeout: float | None) -> None:  # noqa: ASYNC109 - its twin's
+        """End it, and wait for what is worked on, and for what is to be finished."""
+        self.end()
         task = self._task
         if task is not None and task is not asyncio.current_task():
             done, _ = await asyncio.wait({task}, timeout=timeout)
             if not done:
                 task.cancel()
                 await asyncio.wait({task})
-        return given_up
 
     async def _run(self) -> None:
         while True:
             self._changed.clear()
-            place, seconds = self._pending.take(time.monotonic())
+            place, seconds = self._pending.take(inf if self._is_closed else time.monotonic())
             if place is None:
                 if seconds is None:
                     return

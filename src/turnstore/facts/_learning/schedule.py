@@ -62,7 +62,8 @@ def due(base: Base, place: Place, trigger: Trigger, now: float) -> Flow[float | 
     if began is not None:
         reader = Reader(owner, place.keys.member, began, "", base.settings.ttl_ms)
         yield from note(reader, stands, START, KEEP)
-    if newest.no == cursor.no and newest.turn_id == cursor.turn_id:
+    stands_at = (newest.no, newest.turn_id, newest.time_ms)
+    if stands_at == (cursor.no, cursor.turn_id, cursor.time_ms):
         return None
     if cursor.attempts:
         pause: float = min(_FIRST_BREAK * 2 ** min(cursor.attempts - 1, 20), _LONGEST_BREAK)

@@ -28,7 +28,8 @@ def health(base: Base, owner: str | None) -> Flow[Health]:
     places: Sequence[OwnerPlace]
     if owner is None:
         backend = yield from base.prepare()
-        places = yield from owners(base.ground)
+        # Of some owners no facts were drawn yet, and turns wait.
+        places = yield from owners(base.ground, "facts", "facts:cursors")
     else:
         places = [base.ground.owner(owner)]
         backend = yield from base.prepare()

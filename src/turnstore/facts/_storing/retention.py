@@ -151,10 +151,16 @@ def retain(ground: Ground, owner: str | None, rule: Rule, *, dry_run: bool) -> F
     return Retention(seen, facts, dict(removed), dry_run)
 
 
-def owners(ground: Ground) -> Flow[list[OwnerPlace]]:
-    """Find all owners of a store with facts: looks at every key of the server."""
-    found = yield from scan("owners", b"", ground.pattern)
-    return [ground.owner_in(key) for key in sorted(found)]
+def owners(ground: Ground, *parts: str) -> Flow[list[OwnerPlace]]:
+    """Find all owners of a store with a key of one of these kinds, of facts where none is given.
+
+    Looks at every key of the server, once for each kind.
+    """
+    keys: set[bytes] = set()
+    for part in parts or ("facts",):
+        keys |= yield from scan("owners", b"", ground.pattern(part))
+    places = {place.digest: place for place in map(ground.owner_in, keys)}
+    return [places[digest] for digest in sorted(places)]
 
 
 def read_aged(place: OwnerPlace) -> Flow[tuple[datetime, list[Row]]]:
