@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from . import _history
 from ._calls import Call, Flow, Scan, in_steps
 from ._history import script_call
-from ._keys import Keys, OwnerKeys
+from ._keys import Keys, OwnerKeys, literal
 from .errors import ServerError, UnavailableError, UnsupportedError
 from .results import Erasure
 
@@ -30,7 +30,6 @@ _LAPSED, _CLOSED, _ENDED = range(3)  # as erase_some answers
 _HAS_ENDED, _IS_MORE = 1, 2  # as erase_end does
 _SWEPT_AT_ONCE = 400
 _STEPS_OF_A_SCAN = 50  # between two that keep the owner closed
-_SPECIAL = re.compile(rb"[\\*?\[\]^-]")  # to SCAN
 
 
 class Eraser(Protocol):
@@ -150,7 +149,7 @@ def _sweep(keys: OwnerKeys, number: int) -> Flow[int]:
     """Look at every key there is, and delete what is the owner's and no list knows."""
     before, brace, tag = keys.tag.partition(b":{")
     # Parts that are indexed by the server have a letter behind the version, as in `:1f:{`.
-    pattern = _SPECIAL.sub(rb"\\\g<0>", before) + b"*" + brace + tag + b"*"
+    pattern = literal(before) + b"*" + brace + tag + b"*"
     ours = re.compile(re.escape(before) + b"[a-z]*" + re.escape(brace + tag))
     state: int = _CLOSED
     for _ in range(_TRIES):
@@ -211,7 +210,7 @@ def erase_conversation(keys: Keys, erasers: Sequence[Eraser], *, verify: bool) -
 def _sweep_conversation(keys: Keys) -> Flow[int]:
     """Look at every key there is, and delete what is the conversation's; count that."""
     tag = keys.turns.removesuffix(b"turns")
-    found = yield from scan("erase", keys.turns, _SPECIAL.sub(rb"\\\g<0>", tag) + b"*")
+    found = yield from scan("erase", keys.turns, literal(tag) + b"*")
     if not found:
         return 0
     deleted: int = yield Call("erase", tuple(found), "unlink", (), writes=True, read=int)

@@ -11,26 +11,32 @@ apart and out of sight; it does not decide who may read a conversation.
 
 from __future__ import annotations
 
+import re
 from hashlib import blake2b
 from typing import NamedTuple
 
 from . import _json
 
 __all__ = [
+    "DATA_VERSION",
     "Keys",
     "OwnerKeys",
     "check_prefix",
     "check_secret",
     "conversation_digest",
     "key_names",
+    "literal",
     "owner_digest",
     "owner_key_names",
     "store_digest",
+    "tag_of",
 ]
 
-# The version of the data under a key. It rises when older code could misread the data.
-_DATA_VERSION = 1
+DATA_VERSION = 1
+"""The version of the data under a key. It rises when older code could misread the data."""
+
 _SECRET_BYTES = range(16, 65)
+_SPECIAL = re.compile(rb"[\\*?\[\]^-]")  # to SCAN
 # Of facts, which are in a package of their own that not every process has.
 _SIGNS = (b"facts", b"facts:postings", b"facts:cursors", b"facts:dead", b"memory")
 
@@ -108,15 +114,25 @@ class Keys(NamedTuple):
         return self.turns.decode()
 
 
+def tag_of(prefix: str, *digests: str) -> str:
+    """Join what the keys of one slot begin with, up to the colon before the part."""
+    return f"{prefix}:{DATA_VERSION}:{{{':'.join(digests)}}}:"
+
+
+def literal(name: bytes) -> bytes:
+    """Write a name such that a pattern of SCAN means just that."""
+    return _SPECIAL.sub(rb"\\\g<0>", name)
+
+
 def key_names(prefix: str, store: str, conversation: str) -> Keys:
     """Join the names of the keys of a conversation without an owner, from two digests."""
-    tag = f"{prefix}:{_DATA_VERSION}:{{{store}:{conversation}}}:".encode()
+    tag = tag_of(prefix, store, conversation).encode()
     return Keys(tag + b"turns", tag + b"summary", tag + b"lease", tag + b"queue")
 
 
 def owner_key_names(prefix: str, store: str, owner: str) -> OwnerKeys:
     """Join the names of an owner's keys from a prefix and two digests."""
-    tag = f"{prefix}:{_DATA_VERSION}:{{{store}:{owner}}}:".encode()
+    tag = tag_of(prefix, store, owner).encode()
     return OwnerKeys(
         tag + b"generation",
         tag + b"conversations",

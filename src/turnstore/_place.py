@@ -116,12 +116,14 @@ class Settings:
 class Home:
     """A store without its connection: names, settings, and what its reads have learnt."""
 
-    __slots__ = ("_prefix", "_secret", "_store", "counter", "density", "settings")
+    __slots__ = ("_secret", "counter", "density", "prefix", "settings", "store")
 
     def __init__(self, name: str, prefix: str, secret: bytes | None, settings: Settings) -> None:
-        self._prefix = _keys.check_prefix(prefix)
         self._secret = _keys.check_secret(secret)
-        self._store = _keys.store_digest(name, self._secret)
+        self.prefix = _keys.check_prefix(prefix)
+        """What every key begins with."""
+        self.store = _keys.store_digest(name, self._secret)
+        """The digest of the store's name."""
         self.settings = settings
         self.density = Density()
         self.counter: TokenCounter | None = None
@@ -130,19 +132,26 @@ class Home:
         if settings.count_tokens is not None:
             self.counter = token_counter(settings.count_tokens)
 
+    def conversation_digest(self, identifier: str) -> str:
+        """Digest the id of a conversation."""
+        return _keys.conversation_digest(identifier, self._secret)
+
+    def owner_digest(self, owner: str) -> str:
+        """Digest the id of an owner."""
+        return _keys.owner_digest(owner, self._secret)
+
     def place(self, identifier: str, owner: str | None = None) -> Place:
         """Find the place of a conversation by its id, and its owner's where it has one."""
-        digest = _keys.conversation_digest(identifier, self._secret)
+        digest = self.conversation_digest(identifier)
         if owner is None:
-            keys = _keys.key_names(self._prefix, self._store, digest)
+            keys = _keys.key_names(self.prefix, self.store, digest)
             return Place(self, keys, identifier)
         keys = self.owner(owner).conversation(digest, _owners.listing_name(identifier))
         return Place(self, keys, identifier, owner)
 
     def owner(self, owner: str) -> OwnerKeys:
         """Find the keys of an owner."""
-        digest = _keys.owner_digest(owner, self._secret)
-        return _keys.owner_key_names(self._prefix, self._store, digest)
+        return _keys.owner_key_names(self.prefix, self.store, self.owner_digest(owner))
 
     def conversations(self, owner: str, limit_: int, before: int | None) -> Flow[ConversationPage]:
         """List an owner's conversations."""

@@ -205,5 +205,5 @@ def test_a_refusal_does_not_repeat_the_id() -> None:
 
 
 def test_the_version_of_the_data_is_in_the_name() -> None:
-    assert _keys._DATA_VERSION == 1
+    assert _keys.DATA_VERSION == 1
     assert key().split(":")[1] == "1"

@@ -10,18 +10,20 @@ import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnstore import _keys, _scripts
+from turnstore import _scripts
 from turnstore._calls import Call
-from turnstore._keys import OwnerKeys, owner_key_names
+from turnstore._keys import DATA_VERSION, OwnerKeys, literal, owner_key_names, tag_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from turnstore._place import Home
 
 __all__ = ["FactKeys", "Ground", "OwnerPlace", "began_ms", "is_id", "new_ids", "script_call"]
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # sorted as ASCII
 _TIME_DIGITS, _RANDOM_DIGITS = 9, 3
-_DOCUMENTS = "1f"
+_DOCUMENTS = f"{DATA_VERSION}f"
 
 
 class FactKeys(NamedTuple):
@@ -115,13 +117,12 @@ class Ground:
         store: The digest of the store's name.
     """
 
-    __slots__ = ("_secret", "prefix", "store")
+    __slots__ = ("_home", "prefix", "store")
 
-    def __init__(self, home: Any) -> None:
-        # Of the same house: the store's own names (of its `Home`), which facts agree with.
-        self.prefix: str = home._prefix  # noqa: SLF001
-        self.store: str = home._store  # noqa: SLF001
-        self._secret: bytes = home._secret  # noqa: SLF001
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self.prefix = home.prefix
+        self.store = home.store
 
     def __eq__(self, other: object) -> bool:
         """Tell whether both are the facts of one store."""
@@ -132,7 +133,12 @@ class Ground:
 
     def holds(self, key: str) -> bool:
         """Tell whether a key is one of a conversation of this store, or of an owner's."""
-        return key.startswith(f"{self.prefix}:1:{{{self.store}:")
+        return key.startswith(self._start)
+
+    @property
+    def _start(self) -> str:
+        """What the keys of a conversation, or of an owner, begin with, up to the digest."""
+        return tag_of(self.prefix, self.store, "").removesuffix("}:")
 
     def owner(self, owner: str) -> OwnerPlace:
         """Find the place of an owner by the id.
@@ -140,11 +146,7 @@ class Ground:
         Raises:
             TypeError, ValueError: It is not text, is empty, or has a lone surrogate.
         """
-        return OwnerPlace(self, _keys.owner_digest(owner, self._secret))
-
-    def owner_of(self, digest: str) -> OwnerPlace:
-        """Find the place of an owner by the digest."""
-        return OwnerPlace(self, digest)
+        return OwnerPlace(self, self._home.owner_digest(owner))
 
     def conversation(self, identifier: str) -> str:
         """Digest the id of a conversation.
@@ -152,12 +154,12 @@ class Ground:
         Raises:
             TypeError, ValueError: As for an owner.
         """
-        return _keys.conversation_digest(identifier, self._secret)
+        return self._home.conversation_digest(identifier)
 
     @property
     def registry(self) -> bytes:
         """The key that says which spaces the store's facts are in."""
-        return f"{self.prefix}:1:{{{self.store}}}:facts".encode()
+        return tag_of(self.prefix, self.store).encode() + b"facts"
 
     def documents(self, digest: str) -> bytes:
         """Give what the keys of a space's search documents begin with, up to the owner."""
@@ -174,7 +176,7 @@ class Ground:
 
     def pattern(self, part: str) -> bytes:
         """Give the pattern for SCAN of the keys of one kind of all owners, such as "facts"."""
-        return b"%b:1:{%b:*}:%b" % (_escaped(self.prefix), self.store.encode(), part.encode())
+        return literal(self._start.encode()) + b"*}:" + part.encode()
 
     def owner_in(self, key: bytes) -> OwnerPlace:
         """Find the place of the owner of a key that the pattern found."""
@@ -247,8 +249,3 @@ def script_call(  # noqa: PLR0913 - a call has these parts; all but two go by na
     touched = tuple(getattr(place.keys, key) for key in script.keys)
     arguments = (*script.order(values), *more)
     return Call(operation, (*touched, *more_keys), script, arguments, writes, read)
-
-
-def _escaped(text: str) -> bytes:
-    special = "\\*?[]"
-    return "".join(f"\\{letter}" if letter in special else letter for letter in text).encode()
