@@ -15,6 +15,9 @@ class Window:
     part of the window, even where it alone is larger than the limit: a tool call is
     never parted from its result.
 
+    `Window()` has no limit and takes everything. None in the place of a window, which is the
+    default of `turn`, `wrap` and `read`, is another one: the newest 100 messages.
+
     With a `step`, the window starts anew only once in a while: when it is full, that
     share of each limit is dropped at once, and until it is full again the start stays
     where it is. What is sent then begins with the same messages turn after turn, and a

@@ -67,7 +67,8 @@ class Context:
     as well, with sources and summaries that are shared.
 
     Args:
-        window: How much of the history is read; None for the newest 100 messages.
+        window: How much of the history is read; None for the newest 100 messages, `Window()`
+            for all.
         summary: Carries on what falls out of the window.
         topics: Starts a fresh window where another topic begins.
         rewrite: Makes the question that the sources are asked stand alone.

@@ -161,7 +161,7 @@ class Health:
         vectors: Vectors held; as many as there are facts.
         indexing: Whether the server is still building its index; searches look past it till then.
         indexing_failures: Documents that the server could not index; 0 for other engines.
-        lag: Turns that wait for their extraction; 0 where nothing is extracted.
+        lag: Turns that wait for their extraction, of conversations that one was told of.
         dead_letters: Answers of a model that no facts could be drawn from, and that are kept.
     """
 
@@ -180,7 +180,8 @@ class Health:
     def is_well(self) -> bool:
         """Whether nothing has failed, and each fact has its vector.
 
-        An index that is being built, and turns that wait for their extraction, pass by themselves:
-        look at `indexing` and `lag` for as long as they should not last.
+        An index that is being built passes by itself, and turns wait for their extraction as long
+        as its settings say, or for `Extraction.run` where the process that was to read them is
+        gone: look at `indexing` and `lag` for as long as they should not last.
         """
         return not (self.indexing_failures or self.dead_letters or self.vectors != self.facts)
