@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from datetime import UTC, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from turnstore._calls import Ask, Flow
@@ -21,7 +21,7 @@ from .._storing.retention import owners
 from .extracting import ExtractionError, Options, Session
 from .letters import DeadLetter, letter_named, letters
 from .operations import Operation, Undone, entries, listed, undo_named
-from .prompts import EXTRACTION_PROMPT, PLACES
+from .prompts import PLACES
 from .runners import AsyncRunner, Runner
 from .schedule import Trigger
 from .waiting import told, unread_of
@@ -58,16 +58,16 @@ class BaseExtraction:
         facts: Facts | AsyncFacts,
         ask: Any,
         *,
-        model: str | None = None,
-        template: str = EXTRACTION_PROMPT,
-        every: int = 6,
-        idle: timedelta = timedelta(minutes=5),
-        turns: int = 12,
-        candidates: int = 20,
-        max_changes: int = 10,
-        zone: tzinfo = UTC,
-        deadline: float = 60.0,
-        queue: int = 1000,
+        model: str | None,
+        template: str,
+        every: int,
+        idle: timedelta,
+        turns: int,
+        candidates: int,
+        max_changes: int,
+        zone: tzinfo,
+        deadline: float,
+        queue: int,
     ) -> None:
         check_model("Extraction", ask, model)
         check_template("the template of an extraction", template, *PLACES)
@@ -99,7 +99,6 @@ class BaseExtraction:
 
         self._options = Options(asked, template, turns, candidates, max_changes, zone, deadline)
         self._trigger = Trigger(every, idle.total_seconds())
-        self._queue = queue
         self._base = base
         self._home = home_in(facts)
         self.counts: Counter[str] = Counter()
