@@ -56,9 +56,8 @@ def test_the_tests_of_a_web_application_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.web
-@pytest.mark.usefixtures("model_server")
-def test_an_undo_that_fails_half_way_is_sent_again(
-    redis_url: str, monkeypatch: pytest.MonkeyPatch
+def test_an_answer_is_made_anew_and_the_old_one_stays_until_then(
+    redis_url: str, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fastapi.testclient import TestClient  # noqa: PLC0415 - only `make test-web` has it
 
@@ -68,20 +67,38 @@ def test_an_undo_that_fails_half_way_is_sent_again(
     guide: dict[str, Any] = {"__name__": "guide"}
     exec(code_of("fastapi-recall", redis_url, "shop"), guide)  # noqa: S102 - our own page
     with TestClient(guide["app"], headers={"X-User": "ada"}) as browser:
-        for text in ("My cat is Tom.", "My dog is Rex."):
-            browser.post("/chats/monday", json={"text": text})
-        (first, _), (last, _) = browser.get("/chats/monday").json()
-        assert browser.delete(f"/chats/monday/turns/{first}").status_code == 409
+
+        def say(text: str, **more: str) -> Any:
+            return browser.post("/chats/monday", json={"text": text, **more})
+
+        def questions() -> list[str]:
+            return [text for _, text in browser.get("/chats/monday").json()]
+
+        for text in ("My cat is Tom.", "My dog is Rex.", "My fish is Flo."):
+            say(text)
+        before = browser.get("/chats/monday").json()
+        (_, _), (second, _), (last, _) = before
+        model_server.script(Reply.error(400), Reply("Half an", ending="truncated"))
+        assert say("My fish is Bo.", replaces=last).status_code == 502
+        assert "event: failed" in say("My fish is Bo.", replaces=last).text
+        assert browser.get("/chats/monday").json() == before
+        assert say("?", replaces="not an id").status_code == 422
+
+        assert "event: done" in say("My fish is Bo.", replaces=last).text
+        assert "Flo" not in str(model_server.requests[-1].messages)
+        assert say("My fish is Bo.", replaces=last).status_code == 409
+        assert questions() == ["My cat is Tom.", "My dog is Rex.", "My fish is Bo."]
 
         async def broken(*_: object) -> int:
             raise UnavailableError("no answer")
 
         with monkeypatch.context() as patch:
             patch.setattr(AsyncFacts, "forget_turns", broken)
-            assert browser.delete(f"/chats/monday/turns/{last}").status_code == 503
-        for removed in (1, 0):
-            assert browser.delete(f"/chats/monday/turns/{last}").json() == removed
-            assert browser.get("/chats/monday").json() == [[first, "My cat is Tom."]]
+            assert "event: done" in say("My dog is Max.", replaces=second).text
+        assert questions() == ["My cat is Tom.", "My dog is Max."]
+        other = browser.post("/chats/friday", json={"text": "Who is Flo, my fish?"}).text
+        assert "Flo." not in other, "it was forgotten"
+        assert "Bo." in other, "it could not be"
 
 
 @pytest.mark.web
