@@ -107,14 +107,15 @@ class Upkeep:
 
         A fact that these turns have ended stays ended until the next extraction of the
         conversation, which undoes all that it drew from turns that are gone. Turns that stay in
-        the conversation can be drawn from again: `rewind` first.
+        the conversation can be drawn from again: `rewind` first, or replace them.
 
         Args:
             owner: Whose they are.
             conversation: The id of the conversation.
             turns: The turns, as `rewind` gives them back, or their ids, with those of all their
-                pieces (`Turn.ids`). Keep them until it is done: after an error this alone is
-                done again, as another `rewind` would undo another turn.
+                pieces, as `Turn.ids` and `turn.saved.replaced` have them. Keep them until it is
+                done: after an error this alone is done again, as another `rewind` would undo
+                another turn.
 
         Returns:
             Facts and exchanges removed.
