@@ -27,10 +27,10 @@ from redis.client import Pipeline as SyncPipeline
 from redis.retry import Retry
 
 from ._asking import aask, ask
-from ._calls import Call, Flow, Pause, Scan, Step, Together
+from ._calls import Ask, Call, Flow, Pause, Scan, Step, Together
 from ._faults import FAULTS, another_loop, is_of_another_loop, translated
 from ._scripts import Script
-from .errors import UnavailableError
+from .errors import TurnstoreError, UnavailableError
 
 __all__ = [
     "AsyncClient",
@@ -74,7 +74,12 @@ def run(client: Client, flow: Flow[R]) -> R:
             try:
                 reply = _send(client, step) if isinstance(step, Call) else _do(client, step)
             except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
+                if not isinstance(error, TurnstoreError):
+                    _close_idle(client, step)
                 step = flow.throw(error)
+            except BaseException:
+                _close_idle(client, step)
+                raise
             else:
                 step = flow.send(reply)
     except StopIteration as stop:
@@ -114,6 +119,23 @@ async def arun(client: AsyncClient, flow: Flow[R], step: Step | None = None) -> 
                 step = flow.send(reply)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
+
+
+def _close_idle(client: Client, step: Step) -> None:
+    """Close what was given back to the pool with a reply in it that nobody has read.
+
+    So it is where a signal handler raises in the middle of a command: Ctrl-C, a time limit. The
+    next command would be answered with that reply, which may be another user's. redis-py looks
+    whether there is one, but not with its default options of version 8, nor for one on its way.
+    """
+    if isinstance(step, Ask | Pause):  # which use no connection of ours
+        return
+    anyone: Any = client
+    nodes = anyone.get_nodes() if isinstance(client, redis.RedisCluster) else ()
+    for one in [node.redis_connection for node in nodes] or [anyone]:
+        pool = getattr(one, "connection_pool", None)  # a node has none before it is used
+        if pool is not None:
+            pool.disconnect(inuse_connections=False)
 
 
 def _check_loop(client: AsyncClient) -> None:
