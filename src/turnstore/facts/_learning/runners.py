@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Awaitable, Callable
 from math import inf
 from typing import TYPE_CHECKING
 
 from .schedule import Pending
+from .workers import Worker
 
 if TYPE_CHECKING:
     from turnstore._place import Place
@@ -28,7 +27,7 @@ __all__ = ["AsyncRunner", "Runner"]
 _PATIENCE = 10.0  # seconds, at the end of the interpreter
 
 
-class Runner:
+class Runner(Worker):
     """Work through conversations in a thread.
 
     A process that is forked begins anew: what waits and what is worked on is its parent's.
@@ -37,7 +36,8 @@ class Runner:
         work: Looks at one, and says in how many seconds to look again; None does not. It
             raises nothing.
         most: How many may wait.
-        finishes: Whether what waits is worked through at the end, and not given up.
+        finishes: Whether what waits is worked through at a close and at the end of the
+            interpreter, and not given up.
     """
 
     def __init__(
@@ -45,33 +45,34 @@ class Runner:
     ) -> None:
         self._work = work
         self._most = most
-        self.finishes = finishes
-        self._is_closed = False
-        self.begin_anew()
-        _runners.add(self)
+        self._finishes = finishes
+        self.is_closed = False
+        """Whether it takes nothing any more."""
+        super().__init__("turnstore-extraction")
 
     def begin_anew(self) -> None:
         """Forget what waits, and the thread."""
+        super().begin_anew()
         self._pending = Pending(self._most)
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
         self._is_working = False
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it takes nothing any more."""
-        return self._is_closed
+        _at_work.discard(self)
 
     def put(self, place: Place, seconds: float = 0.0) -> bool:
         """Note a conversation, to be looked at in so many seconds; False where it cannot be."""
         with self._changed:
-            if self._is_closed or not self._pending.put(place, time.monotonic() + seconds):
+            if self.is_closed:
                 return False
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="turnstore-extraction", daemon=True
-                )
-                self._thread.start()
+            try:
+                self._start()
+            except RuntimeError:  # there are too many threads, or the interpreter ends
+                return False
+            if not self._pending.put(place, time.monotonic() + seconds):
+                return False
+            if self._finishes:
+                if not _at_work:  # before all that is done at the end and was said earlier
+                    atexit.unregister(_finish)
+                    atexit.register(_finish)
+                _at_work.add(self)
             self._changed.notify_all()
             return True
 
@@ -86,8 +87,8 @@ class Runner:
     def end(self) -> None:
         """Take nothing any more, and give up what waits, if that is not to be finished."""
         with self._changed:
-            self._is_closed = True
-            if not self.finishes:
+            self.is_closed = True
+            if not self._finishes:
                 self._pending.take_all()
             self._changed.notify_all()
 
@@ -109,7 +110,7 @@ class Runner:
             finally:
                 with self._changed:
                     self._is_working = False
-                    if again is not None and not self._is_closed:
+                    if again is not None and not self.is_closed:
                         self._pending.put(place, time.monotonic() + again)
                     if sys.exc_info()[0] is not None:  # SystemExit; the next one has a new thread
                         self._thread = None
@@ -119,37 +120,24 @@ class Runner:
         """Wait for the next conversation whose time has come; None where none waits."""
         with self._changed:
             while True:
-                place, seconds = self._pending.take(inf if self._is_closed else time.monotonic())
+                place, seconds = self._pending.take(inf if self.is_closed else time.monotonic())
                 if place is not None:
                     self._is_working = True
                     return place
                 if seconds is None:
                     self._thread = None
+                    _at_work.discard(self)
                     return None
                 self._changed.wait(seconds)
 
 
-# A fork has none of the threads, and locks that one of them may have held.
-_runners: weakref.WeakSet[Runner] = weakref.WeakSet()
-
-
-def _begin_anew() -> None:
-    for runner in tuple(_runners):
-        runner.begin_anew()
+_at_work: set[Runner] = set()  # what is to be finished before the interpreter ends
 
 
 def _finish() -> None:
     until = time.monotonic() + _PATIENCE
-    for runner in tuple(_runners):
-        if runner.finishes:
-            runner.close(max(until - time.monotonic(), 0.0))
-
-
-atexit.register(_finish)
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_begin_anew)
+    for runner in tuple(_at_work):
+        runner.close(max(until - time.monotonic(), 0.0))
 
 
 class AsyncRunner:
@@ -169,22 +157,18 @@ class AsyncRunner:
         finishes: bool = False,
     ) -> None:
         self._work = work
-        self.finishes = finishes
+        self._finishes = finishes
+        self.is_closed = False
+        """Whether it takes nothing any more."""
         self._pending = Pending(most)
         self._changed = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._task: asyncio.Task[None] | None = None
-        self._is_closed = False
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it takes nothing any more."""
-        return self._is_closed
 
     def put(self, place: Place, seconds: float = 0.0) -> bool:
         """Note a conversation, to be looked at in so many seconds; False where it cannot be."""
-        if self._is_closed or not self._pending.put(place, time.monotonic() + seconds):
+        if self.is_closed or not self._pending.put(place, time.monotonic() + seconds):
             return False
         if self._task is None or self._task.done():
             self._idle.set()
@@ -206,8 +190,8 @@ class AsyncRunner:
 
     def end(self) -> None:
         """Take nothing any more, and give up what waits, if that is not to be finished."""
-        self._is_closed = True
-        if not self.finishes:
+        self.is_closed = True
+        if not self._finishes:
             self._pending.take_all()
         self._changed.set()
 
@@ -224,7 +208,7 @@ class AsyncRunner:
     async def _run(self) -> None:
         while True:
             self._changed.clear()
-            place, seconds = self._pending.take(inf if self._is_closed else time.monotonic())
+            place, seconds = self._pending.take(inf if self.is_closed else time.monotonic())
             if place is None:
                 if seconds is None:
                     return
@@ -239,5 +223,5 @@ class AsyncRunner:
                 again = await self._work(place)
             finally:
                 self._idle.set()
-            if again is not None and not self._is_closed:
+            if again is not None and not self.is_closed:
                 self._pending.put(place, time.monotonic() + again)
