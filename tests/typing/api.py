@@ -181,6 +181,12 @@ def a_turn(chat: Conversation, completion: ChatCompletion, client: OpenAI) -> No
         turn.reply("a", answer=completion)
         turn.meta["model"] = completion.model
         assert_type(turn.fence, int | None)
+        assert_type(turn.replaced, list[Turn])
+    with chat.turn("q", replaces=chat.turns()[-1]) as anew:
+        anew.reply("a")
+    assert anew.saved
+    assert_type(anew.saved.replaced, tuple[str, ...])
+    assert_type(chat.wrap(client, replaces="id"), OpenAI)
     lease = Lease(ttl=timedelta(seconds=5), wait=timedelta(0), waiters=0)
     chat.turn("q", on_conflict="serialize", lease=lease)
     chat.wrap(client, on_conflict="serialize", lease=lease)
