@@ -75,7 +75,7 @@ class AsyncExtraction(BaseExtraction):
 
     Cost:
         No I/O. In the background, two round trips after each turn, two more with the first one
-        of a conversation, and three after each extraction.
+        of a conversation, and five beside each extraction.
 
     Example:
         >>> facts = AsyncFacts(store, embed=embed, dimensions=8, embedder="demo:1", engine="plain")

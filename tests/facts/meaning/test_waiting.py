@@ -21,6 +21,7 @@ from tests.waiting import wait_until_async
 from turnstore import CorruptTurnError
 from turnstore.context import Context
 from turnstore.errors import UnavailableError
+from turnstore.facts._learning.schedule import due
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,6 +159,41 @@ async def test_a_process_that_ends_without_closing_it_notes_what_waits(
     done = await asyncio.to_thread(run, command)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (await kit.facts.health("ada")).lag == 1
+
+
+# What it costs
+
+
+async def trips(kit: Kit, flow: Any) -> int:
+    """Run a flow, and say in how many round trips."""
+    made = 0
+
+    def counted() -> Any:
+        nonlocal made
+        step, reply = next(flow), None
+        while True:
+            made += 1
+            reply = yield step
+            try:
+                step = flow.send(reply)
+            except StopIteration:
+                return None
+
+    await kit.run(counted())
+    return made
+
+
+async def test_what_it_costs(kit: Kit) -> None:
+    for number in range(1, 31):
+        await chat_of(kit, f"c{number}").append("I sail.")
+    kit.model.answers = [quiet]
+    await kit.extraction().extract(chat_of(kit, "c2"))  # the engine is chosen by now
+    extraction: Any = inner(kit.extraction())
+    place, trigger = inner(chat_of(kit, "c1"))._place, extraction._trigger
+    assert await trips(kit, due(extraction._base, place, trigger, 0)) == 4
+    assert await trips(kit, due(extraction._base, place, trigger, 0)) == 2
+    assert await trips(kit, extraction._others(place)) == 3
+    assert await trips(kit, extraction._places(extraction._owner("ada"))) == 2 + 3
 
 
 # What waits is read at last
