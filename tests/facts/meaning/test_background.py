@@ -296,21 +296,6 @@ def test_a_thread_that_is_ended_from_within_does_not_stop_the_others() -> None:
     assert not runner.put(place("c"))
 
 
-def test_where_no_thread_can_be_started_it_is_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: object) -> None:
-        raise RuntimeError("can't start new thread")
-
-    seen = threading.Event()
-    runner = Runner(lambda _: seen.set(), 10)
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", fail)
-        assert not runner.put(place("a"))
-    assert runner.take_all(30) == []
-    assert runner.put(place("b"))
-    wait_until(seen.is_set)
-    runner.close(30)
-
-
 def test_what_is_to_be_finished_is_done_at_a_close_whatever_its_time() -> None:
     seen: list[str] = []
     go_on, begun = threading.Event(), threading.Event()

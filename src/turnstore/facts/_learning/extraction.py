@@ -175,8 +175,11 @@ class BaseExtraction:
 
     def _wait_for(self, reader: Runner | AsyncRunner, place: Place, seconds: float | None) -> None:
         """Let a conversation that was noted wait until it is read."""
-        if seconds is not None and not reader.put(place, seconds) and not reader.is_closed:
-            self._dropped(place)
+        try:
+            if seconds is not None and not reader.put(place, seconds) and not reader.is_closed:
+                self._dropped(place)
+        except RuntimeError as error:  # no thread: it waits until one can be started
+            self._missed(error, place)
 
     def _dropped(self, place: Place) -> None:
         count(self.counts, "dropped")

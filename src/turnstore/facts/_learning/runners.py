@@ -58,16 +58,15 @@ class Runner(Worker):
         _at_work.discard(self)
 
     def put(self, place: Place, seconds: float = 0.0) -> bool:
-        """Note a conversation, to be looked at in so many seconds; False where it cannot be."""
+        """Note a conversation, to be looked at in so many seconds; False where it cannot be.
+
+        Raises:
+            RuntimeError: No thread can be started; it waits until one can.
+        """
         with self._changed:
-            if self.is_closed:
+            if self.is_closed or not self._pending.put(place, time.monotonic() + seconds):
                 return False
-            try:
-                self._start()
-            except RuntimeError:  # there are too many threads, or the interpreter ends
-                return False
-            if not self._pending.put(place, time.monotonic() + seconds):
-                return False
+            self._start()
             if self._finishes:
                 if not _at_work:  # before all that is done at the end and was said earlier
                     atexit.unregister(_finish)
