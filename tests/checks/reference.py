@@ -11,7 +11,9 @@ import ast
 import inspect
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import turnstore
@@ -106,25 +108,17 @@ def api() -> str:
     lines = ["# API", "", _NOTE, "", about]
     for title, names in _ORDER.items():
         lines += ["", f"## {title}"]
-        for name in names:
-            thing = getattr(turnstore, name)
-            lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
+        lines += _entries(turnstore, names)
     lines += ["", "## Contexts", "", "Imported from `turnstore.context`. The guides: "]
     lines[-1] += "[limit the context](../guides/limit-context.md), "
     lines[-1] += "[summaries](../guides/summaries.md), [topics](../guides/topics.md), "
     lines[-1] += "[retrieval](../guides/retrieval.md). `FRAME`, `REWRITE_PROMPT`, "
     lines[-1] += "`SUMMARY_HEADING` and `SUMMARY_PROMPT` are the default texts."
-    for name in _CONTEXT:
-        thing = getattr(context, name)
-        lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
+    lines += _entries(context, _CONTEXT)
     lines += ["", "## A model server for tests", "", "Imported from `turnstore.testing`."]
-    for name in testing.__all__:
-        thing = getattr(testing, name)
-        lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
+    lines += _entries(testing, testing.__all__)
     lines += ["", "## An embedded server", "", "Imported from `turnstore.server`."]
-    for name in server.__all__:
-        thing = getattr(server, name)
-        lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
+    lines += _entries(server, server.__all__)
     return "\n".join([*lines, "", *_integrations()]).rstrip("\n") + "\n"
 
 
@@ -151,10 +145,8 @@ def facts_page() -> str:
     lines[-1] += "[keys and scripts of facts](facts-keys-and-scripts.md)."
     texts = [f"`{name}`" for name in facts.__all__ if name.isupper()]
     lines[-1] += f" Default texts are {', '.join(texts)}."
-    for name in facts.__all__:
-        thing = getattr(facts, name)
-        if not (name.startswith("Async") or name.isupper()):
-            lines += _class(thing, name) if inspect.isclass(thing) else _function(thing, name)
+    shown = [one for one in facts.__all__ if not (one.startswith("Async") or one.isupper())]
+    lines += _entries(facts, shown)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -254,6 +246,12 @@ def _keys_of(headers: dict[str, str]) -> dict[tuple[str, str], dict[str, str]]:
             if key:
                 found.setdefault((key[1], key[2]), {})[name] = key[3]
     return found
+
+
+def _entries(module: ModuleType, names: Iterable[str]) -> list[str]:
+    things = [(getattr(module, name), name) for name in names]
+    entries = [(_class if inspect.isclass(one) else _function)(one, name) for one, name in things]
+    return [line for entry in entries for line in entry]
 
 
 def _class(thing: type, name: str) -> list[str]:
