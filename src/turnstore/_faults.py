@@ -279,10 +279,11 @@ def _refused_by_server(what: str, text: str, call: Call, *, unsent: bool) -> Ser
         if re.search(pattern, text):
             # An earlier sending by redis-py, whose answer was lost, may have been carried out.
             written = "nothing was written" + ("" if unsent else " by this sending")
-            said = f"{what}: {meaning.replace('nothing was written', written)}. The server said: {text}"
+            said = meaning.replace("nothing was written", written)
+            msg = f"{what}: {said}. The server said: {text}"
             if kind is UnavailableError:
-                return UnavailableError(said, outcome_unknown=call.writes and not unsent)
-            return kind(said)
+                return UnavailableError(msg, outcome_unknown=call.writes and not unsent)
+            return kind(msg)
     return None
 
 

@@ -79,15 +79,18 @@ class Holding:
 
     def follow(self, chunks: Iterator[T]) -> Iterator[T]:
         """Pass on chunks; until the first one is asked for, the reader stands still."""
-        self._hold.move()
+        self._hold.move(has_chunk=True)
         return self._passed_on(chunks)
 
     def _passed_on(self, chunks: Iterator[T]) -> Iterator[T]:
-        self._hold.move()
-        for chunk in chunks:
-            self._hold.move()
-            yield chunk
-            self._hold.move()
+        self._hold.move(has_chunk=False)
+        try:
+            for chunk in chunks:
+                self._hold.move(has_chunk=True)
+                yield chunk
+                self._hold.move(has_chunk=False)
+        finally:  # also where it is left before its end
+            self._hold.move(has_chunk=False)
 
 
 def _renew(run: Runner, hold: Hold, end: SimpleQueue[None]) -> None:
@@ -149,15 +152,18 @@ class AsyncHolding:
 
     def follow(self, chunks: AsyncIterator[T]) -> AsyncIterator[T]:
         """Pass on chunks; until the first one is asked for, the reader stands still."""
-        self._hold.move()
+        self._hold.move(has_chunk=True)
         return self._passed_on(chunks)
 
     async def _passed_on(self, chunks: AsyncIterator[T]) -> AsyncIterator[T]:
-        self._hold.move()
-        async for chunk in chunks:
-            self._hold.move()
-            yield chunk
-            self._hold.move()
+        self._hold.move(has_chunk=False)
+        try:
+            async for chunk in chunks:
+                self._hold.move(has_chunk=True)
+                yield chunk
+                self._hold.move(has_chunk=False)
+        finally:  # also where it is left before its end
+            self._hold.move(has_chunk=False)
 
 
 async def _arenew(run: AsyncRunner, hold: Hold, end: asyncio.Event) -> None:

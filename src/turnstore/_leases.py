@@ -102,6 +102,7 @@ class Hold:
         self._token = ""
         self._moves = 0
         self._moves_seen = 0
+        self._has_chunk = False  # the reader of a stream, who is waited for and not the model
 
     @property
     def proof(self) -> str:
@@ -117,7 +118,7 @@ class Hold:
             ServerError: Redis failed.
         """
         self._token = new_turn_id()
-        self.number, self.over, self._moves = None, False, 0
+        self.number, self.over = None, False
         try:
             self.number = yield from self._wait()
         except LeaseQueueFullError:
@@ -202,14 +203,14 @@ class Hold:
         except Exception as error:  # noqa: BLE001 - then it runs out by itself
             log.warning("a lease was not given back, and runs out by itself: %s", error)
 
-    def move(self) -> None:
-        """Note that the reader of a stream was given a chunk, or wants the next one."""
+    def move(self, *, has_chunk: bool) -> None:
+        """Note that the reader of a stream was given a chunk, or wants the next one, or no more."""
         self._moves += 1
+        self._has_chunk = has_chunk
 
     def _stands_still(self) -> bool:
-        # After an odd number of moves the reader has the chunk, and the model is not waited
-        # for: if no move came since the last look, nobody may be there any more.
-        still = self._moves % 2 == 1 and self._moves == self._moves_seen
+        # If no move came since the last look, nobody may be there any more.
+        still = self._has_chunk and self._moves == self._moves_seen
         self._moves_seen = self._moves
         return still
 

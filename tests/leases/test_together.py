@@ -196,3 +196,44 @@ def test_a_sync_generator_that_is_left_gives_the_lease_back(
     del left
     wait_until(lambda: not queue.line.held)
     wait_until(nobody_renews)
+
+
+def test_a_stream_that_is_left_is_waited_for_no_more(
+    make_store: Callable[..., Store], server: Server
+) -> None:
+    """The block goes on, with tools or another call: it keeps its lease."""
+    chat = make_store().conversation("ada")
+    queue = Queue(server, chat)
+    lease = Lease(ttl=timedelta(seconds=1))
+    with chat.turn("q", on_conflict="serialize", lease=lease) as turn:
+        for _ in range(2):
+            for chunk in turn.follow(iter(["a", "b"])):
+                assert chunk == "a"
+                break
+            for _ in range(2):
+                until_ms = queue.line.until_ms
+                wait_until(lambda until=until_ms: queue.line.until_ms > until)
+        turn.reply("ab")
+    assert turn.saved is not None
+
+
+async def test_an_async_stream_that_is_left_is_waited_for_no_more(
+    tasks: AsyncConversation, server: Server
+) -> None:
+    queue = Queue(server, tasks)
+    lease = Lease(ttl=timedelta(seconds=1))
+    async with tasks.turn("q", on_conflict="serialize", lease=lease) as turn:
+        for _ in range(2):
+            stream = turn.follow(aiter_of("a", "b"))
+            assert await anext(stream) == "a"
+            await stream.aclose()
+            for _ in range(2):
+                until_ms = queue.line.until_ms
+                await wait_until_async(lambda until=until_ms: queue.line.until_ms > until)
+        turn.reply("ab")
+    assert turn.saved is not None
+
+
+async def aiter_of(*chunks: str) -> Any:
+    for chunk in chunks:
+        yield chunk
