@@ -66,9 +66,10 @@ if #put > 0 and is_short then
   redis.call("HSET", postings, "#e", "0") -- the next commit renews all documents
 end
 for _, one in ipairs(put) do
-  put_vector(space, one.key, one.id, one.fact, digest, one.vector)
+  local key = one.key
+  put_vector(space, key, one.id, one.fact, digest, one.vector)
   if left_ms > 0 then
-    redis.call("PEXPIRE", one.key, left_ms)
+    redis.call("PEXPIRE", key, left_ms)
   end
 end
 return #put
