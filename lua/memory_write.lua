@@ -3,17 +3,17 @@ memory_write: store a block of the working memory of an owner, unless it was cha
 
 KEYS
   1  generation  text  what was begun and erased of the owner
-  2  memory      hash  the blocks by their labels: 1 <revision> <text>
+  2  memory      hash  the blocks by their labels: 1 <revisions> <text>
 
 ARGV
   1  began     int   as from memory_begin  what was erased since, is refused
   2  ttl_ms    int   >= 0                  time to live; 0 keeps forever
   3  label     text                        of the block
-  4  expected  text  visible ASCII         the revision that is replaced; - where there is none
-  5  revision  text  visible ASCII         the new one, which is random
+  4  expected  text  visible ASCII         the revisions that it has; - where there is none
+  5  revision  text  visible ASCII         of this write, random; no comma
   6  text      text                        what it says from now on
 
-RETURNS int  1 stored; 0 it has another revision, and nothing was written
+RETURNS int  1 stored; 0 it has other revisions, and nothing was written
 
 ERRORS
   ERASED <what>    erased since `began`, or too long ago; nothing was written
@@ -31,6 +31,7 @@ local label = ARGV[3]
 local expected = ARGV[4]
 local revision = ARGV[5]
 local text = ARGV[6]
+local KEPT = 8 -- revisions of the newest writes, newest last, by which one sent again is known
 
 local stored = redis.call("HGET", memory, label)
 local format, found = string.match(stored or "1 - ", "^(%d+) (%S+) ")
@@ -40,8 +41,12 @@ end
 if format ~= "1" then
   return redis.error_reply("FORMAT " .. format)
 end
-if found == revision then
-  return 1 -- sent again after its answer was lost
+local revisions = {}
+for known in string.gmatch(found ~= "-" and found or "", "[^,]+") do
+  if known == revision then
+    return 1 -- sent again after its answer was lost; others may have written since
+  end
+  table.insert(revisions, known)
 end
 local _, refusal = still_begun(generation, nil, nil, began)
 refusal = refusal or forbidden(memory, "HSET", ttl_ms > 0 and "PEXPIRE" or "PERSIST")
@@ -51,6 +56,8 @@ end
 if found ~= expected then
   return 0
 end
-redis.call("HSET", memory, label, "1 " .. revision .. " " .. text)
+table.insert(revisions, revision)
+local newest = table.concat(revisions, ",", math.max(#revisions - KEPT + 1, 1))
+redis.call("HSET", memory, label, "1 " .. newest .. " " .. text)
 set_life(ttl_ms, memory)
 return 1

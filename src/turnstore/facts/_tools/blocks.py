@@ -1,7 +1,9 @@
 """The working memory of an owner: a few labelled blocks of text, as flows.
 
 A block is changed by reading it, working out the new text, and storing that if nobody has
-stored another one meanwhile. So each change is whole, and two at once both count.
+stored another one meanwhile. So each change is whole, and two at once both count. A block knows
+the revisions of its newest writes: one that is sent again, as its answer was lost, is done once,
+though others wrote since.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ _LABEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _LONGEST = 20_000
 _STORED = re.compile(r"(\d+) (\S+) ", re.ASCII)
 _TRIES = 10
-_NONE = "-"  # the revision of a block that is not stored
+_NONE = "-"  # the revisions of a block that is not stored
 
 
 class EditError(ValueError):
@@ -159,7 +161,7 @@ def change(  # noqa: PLR0913 - what a change is made of
             "began": since,
             "ttl_ms": ttl_ms,
             "label": block.label,
-            "expected": begun.revision,
+            "expected": begun.revisions,
             "revision": secrets.token_urlsafe(6),
             "text": text,
         }
@@ -206,13 +208,13 @@ def replace_in(label: str, old: str, new: str) -> Edit:
 
 
 class _Stored(NamedTuple):
-    revision: str
+    revisions: str
     text: str
 
 
 class _Begun(NamedTuple):
     number: int
-    revision: str
+    revisions: str
     text: str
 
 
