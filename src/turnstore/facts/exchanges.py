@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,7 +20,6 @@ from .facts import Facts
 __all__ = ["Exchanges"]
 
 _PATIENCE = 30.0  # seconds in which nothing is stored, at the end of the interpreter
-_at_work: set[_Queue] = set()  # what is waited for there
 
 
 class Exchanges(ExchangesBase):
@@ -174,7 +171,7 @@ class _Queue(Worker):
         self._work = work
         self._most = most
         self.is_closed = False
-        super().__init__("turnstore-exchanges")
+        super().__init__("turnstore-exchanges", _PATIENCE)
 
     def __len__(self) -> int:
         with self._changed:
@@ -185,25 +182,18 @@ class _Queue(Worker):
         super().begin_anew()
         self._waiting: deque[Exchange] = deque()
         self._stored = 0.0  # when one was, the last time
-        _at_work.discard(self)
 
     def put(self, exchange: Exchange) -> bool:
         """Let an exchange wait; False where it cannot."""
         with self._changed:
             if self.is_closed or len(self._waiting) >= self._most:
                 return False
-            if not threading.main_thread().is_alive():  # nobody would wait for the thread
-                return False
             try:
                 self._start()
-            except RuntimeError:  # there are too many threads
+            except RuntimeError:
                 return False
             self._waiting.append(exchange)
-            if not _at_work:
-                atexit.unregister(_run_out)
-                atexit.register(_run_out)
-            _at_work.add(self)
-        return True
+            return True
 
     def pause(self, seconds: float) -> None:
         """Wait, though not beyond the close."""
@@ -218,16 +208,16 @@ class _Queue(Worker):
             self._changed.wait_for(lambda: not self._waiting, timeout)
             return len(self._waiting)
 
-    def run_out(self, since: float) -> None:
+    def finish(self, since: float) -> None:
         """Wait until nothing waits, or nothing was stored for too long."""
         with self._changed:
             while self._waiting:
-                seconds = max(self._stored, since) + _PATIENCE - time.monotonic()
+                seconds = max(self._stored, since) + self.patience - time.monotonic()
                 if seconds <= 0:
                     log.warning(
                         "%d exchanges are not stored: none could be for %g seconds",
                         len(self._waiting),
-                        _PATIENCE,
+                        self.patience,
                     )
                     return
                 self._changed.wait(seconds)
@@ -236,8 +226,7 @@ class _Queue(Worker):
         while True:
             with self._changed:
                 if not self._waiting:
-                    self._thread = None
-                    _at_work.discard(self)
+                    self._over()
                     return
                 exchange = self._waiting[0]
             is_stored = self._work(exchange)
@@ -246,9 +235,3 @@ class _Queue(Worker):
                 if is_stored:
                     self._stored = time.monotonic()
                 self._changed.notify_all()
-
-
-def _run_out() -> None:
-    since = time.monotonic()
-    for queue in tuple(_at_work):
-        queue.run_out(since)

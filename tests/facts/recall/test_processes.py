@@ -19,7 +19,7 @@ import atexit, os, signal, sys, threading
 from datetime import timedelta
 from turnstore import Store
 from turnstore.context import Context
-from turnstore.facts import Exchanges, Facts, _exchanging, exchanges
+from turnstore.facts import Exchanges, Facts, _exchanging
 
 go, asked, faults = threading.Event(), threading.Event(), []
 
@@ -64,7 +64,7 @@ def run(server: Server, prefix: str, code: str) -> tuple[list[str], str]:
 
 
 CLOSED = """
-exchanges._PATIENCE = 3600
+said._queue.patience = 3600
 _exchanging._WAITS = (3600, 3600, 3600)
 atexit.register(show)
 say(6)
@@ -82,7 +82,7 @@ def test_a_store_that_is_closed_holds_up_no_end(server: Server, prefix: str) -> 
 
 # A failure takes less time than what is waited for at the end, and all of them much more.
 FAILING = """
-exchanges._PATIENCE = 1
+said._queue.patience = 1
 _exchanging._WAITS = (0.1, 0.1, 0.1)
 faults.append("down")
 atexit.register(lambda: print(said.waiting > 0, said.counts["stored"]))
@@ -104,6 +104,31 @@ def test_a_turn_at_the_end_of_the_interpreter_is_stored_in_line(
     assert printed == ["0 {'stored': 1}"]
 
 
+def test_a_store_is_closed_at_the_end_when_all_is_stored(server: Server, prefix: str) -> None:
+    code = "atexit.register(show); atexit.register(store.close); say(3); go.set()"
+    printed, _ = run(server, prefix, code)
+    assert printed == ["0 {'stored': 3}"]
+
+
+# The interpreter does not end before this thread does.
+OUTLIVING = """
+def outlive():
+    threading.main_thread().join()
+    say()
+    asked.wait()
+    show()
+    go.set()
+
+atexit.register(show)
+threading.Thread(target=outlive).start()
+"""
+
+
+def test_a_thread_that_outlives_the_main_one_has_a_background(server: Server, prefix: str) -> None:
+    printed, _ = run(server, prefix, OUTLIVING)
+    assert printed == ["1 {}", "0 {'stored': 1}"]
+
+
 # While one exchange of the parent is worked on, and a thread holds the lock.
 FORKED = """
 def hold():
@@ -111,7 +136,7 @@ def hold():
         held.set()
         release.wait()
 
-exchanges._PATIENCE = 3600
+said._queue.patience = 3600
 held, release = threading.Event(), threading.Event()
 say()
 asked.wait()

@@ -8,7 +8,6 @@ What waits to be noted in Redis is worked through before the end, at once.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import sys
 import threading
 import time
@@ -48,14 +47,13 @@ class Runner(Worker):
         self._finishes = finishes
         self.is_closed = False
         """Whether it takes nothing any more."""
-        super().__init__("turnstore-extraction")
+        super().__init__("turnstore-extraction", _PATIENCE)
 
     def begin_anew(self) -> None:
         """Forget what waits, and the thread."""
         super().begin_anew()
         self._pending = Pending(self._most)
         self._is_working = False
-        _at_work.discard(self)
 
     def put(self, place: Place, seconds: float = 0.0) -> bool:
         """Note a conversation, to be looked at in so many seconds; False where it cannot be.
@@ -67,11 +65,6 @@ class Runner(Worker):
             if self.is_closed or not self._pending.put(place, time.monotonic() + seconds):
                 return False
             self._start()
-            if self._finishes:
-                if not _at_work:  # before all that is done at the end and was said earlier
-                    atexit.unregister(_finish)
-                    atexit.register(_finish)
-                _at_work.add(self)
             self._changed.notify_all()
             return True
 
@@ -98,6 +91,11 @@ class Runner(Worker):
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
 
+    def finish(self, since: float) -> None:
+        """Wait for what is to be finished."""
+        if self._finishes:
+            self.close(max(since + self.patience - time.monotonic(), 0.0))
+
     def _run(self) -> None:
         while True:
             place = self._next()
@@ -112,7 +110,7 @@ class Runner(Worker):
                     if again is not None and not self.is_closed:
                         self._pending.put(place, time.monotonic() + again)
                     if sys.exc_info()[0] is not None:  # SystemExit; the next one has a new thread
-                        self._thread = None
+                        self._over()
                     self._changed.notify_all()
 
     def _next(self) -> Place | None:
@@ -124,19 +122,9 @@ class Runner(Worker):
                     self._is_working = True
                     return place
                 if seconds is None:
-                    self._thread = None
-                    _at_work.discard(self)
+                    self._over()
                     return None
                 self._changed.wait(seconds)
-
-
-_at_work: set[Runner] = set()  # what is to be finished before the interpreter ends
-
-
-def _finish() -> None:
-    until = time.monotonic() + _PATIENCE
-    for runner in tuple(_at_work):
-        runner.close(max(until - time.monotonic(), 0.0))
 
 
 class AsyncRunner:
