@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -198,6 +199,10 @@ def test_a_sync_generator_that_is_left_gives_the_lease_back(
     wait_until(nobody_renews)
 
 
+def is_renewed(queue: Queue, until_ms: int) -> bool:
+    return queue.line.until_ms > until_ms
+
+
 def test_a_stream_that_is_left_is_waited_for_no_more(
     make_store: Callable[..., Store], server: Server
 ) -> None:
@@ -211,8 +216,7 @@ def test_a_stream_that_is_left_is_waited_for_no_more(
                 assert chunk == "a"
                 break
             for _ in range(2):
-                until_ms = queue.line.until_ms
-                wait_until(lambda until=until_ms: queue.line.until_ms > until)
+                wait_until(partial(is_renewed, queue, queue.line.until_ms))
         turn.reply("ab")
     assert turn.saved is not None
 
@@ -224,12 +228,11 @@ async def test_an_async_stream_that_is_left_is_waited_for_no_more(
     lease = Lease(ttl=timedelta(seconds=1))
     async with tasks.turn("q", on_conflict="serialize", lease=lease) as turn:
         for _ in range(2):
-            stream = turn.follow(aiter_of("a", "b"))
+            stream: Any = turn.follow(aiter_of("a", "b"))
             assert await anext(stream) == "a"
             await stream.aclose()
             for _ in range(2):
-                until_ms = queue.line.until_ms
-                await wait_until_async(lambda until=until_ms: queue.line.until_ms > until)
+                await wait_until_async(partial(is_renewed, queue, queue.line.until_ms))
         turn.reply("ab")
     assert turn.saved is not None
 
