@@ -235,7 +235,7 @@ async def test_an_embedder_that_fails_is_said_to_the_model_and_not_how(kit: Kit)
         msg = "secret-host refused"
         raise ValueError(msg)
 
-    inner(kit.facts)._base.embedder.function = broken
+    inner(kit.facts)._base.embedder.given = broken
     said = await kit.tools().call("archival_memory_insert", {"content": "Ada bakes."})
     assert said.startswith("The memory cannot be reached")
     assert "secret" not in said
