@@ -58,6 +58,8 @@ class Pending:
     began: int
     seen: list[str]
     policy: str
+    kept: list[str] | None
+    """What stays before it; None where it replaces nothing."""
 
 
 class Machine(RuleBasedStateMachine):
@@ -108,22 +110,31 @@ class Machine(RuleBasedStateMachine):
         self._do(on_async, lambda store: store.conversation(id_, owner=owner).append(text))
         self._write(owner, id_, [text])
 
-    @rule(on_async=either, owner=owners, id_=ids, policy=policies)
-    def begin(self, *, on_async: bool, owner: str | None, id_: str, policy: str) -> None:
+    @rule(on_async=either, owner=owners, id_=ids, policy=policies, data=st.data())
+    def begin(
+        self, *, on_async: bool, owner: str | None, id_: str, policy: str, data: st.DataObject
+    ) -> None:
         text = f"asked {self._now()}"
+        held = self._stores[0].conversation(id_, owner=owner).turns()
+        old = data.draw(st.sampled_from([None, *range(len(held))]))
+        seen = list(self._chats[owner, id_].said)
+        kept = None if old is None else seen[: sum(len(one.messages) for one in held[:old])]
         turn = (
             self._stores[on_async]
             .conversation(id_, owner=owner)
             .turn(
                 text,
                 on_conflict=policy,  # type: ignore[arg-type]  # one of them
+                replaces=None if old is None else held[old],
             )
         )
         self._do(on_async, lambda _: getattr(turn, "__aenter__" if on_async else "__enter__")())
         turn.reply(f"re {text}")
-        seen = list(self._chats[owner, id_].said)
-        assert [message["content"] for message in turn.history] == seen
-        self._pending.append(Pending(turn, on_async, owner, id_, text, self._now(), seen, policy))
+        before = seen if kept is None else kept
+        assert [message["content"] for message in turn.history] == before
+        self._pending.append(
+            Pending(turn, on_async, owner, id_, text, self._now(), seen, policy, kept)
+        )
 
     @precondition(lambda self: self._pending)
     @rule(data=st.data(), again=either)
@@ -133,7 +144,8 @@ class Machine(RuleBasedStateMachine):
         erased = one.began < max(self._erased[one.owner], chat.cleared)
         if one.owner is None:
             erased = False
-        conflict = one.policy == "reject" and chat.said != one.seen
+        strict = one.policy == "reject" or one.kept is not None
+        conflict = strict and chat.said != one.seen
         done = one.turn.saved is not None
         for _ in range(1 + again):
             try:
@@ -147,6 +159,8 @@ class Machine(RuleBasedStateMachine):
             else:
                 assert not (erased or conflict) or done
                 if not done:
+                    if one.kept is not None:
+                        chat.said = list(one.kept)
                     self._write(one.owner, one.id, [one.text, f"re {one.text}"])
                 done = True
                 conflict = False
