@@ -213,8 +213,14 @@ class AsyncUpkeep:
 
         Raises:
             TypeError, ValueError: An argument is of no use; nothing was sent.
-            CorruptTurnError, FormatError: What is stored cannot be read; some may be removed.
+            CorruptTurnError, FormatError: What is stored of an owner cannot be read.
+            ErasedError: Everything of the owner is being erased just now. For everybody, such
+                an owner is passed over.
             ServerError: Redis failed; some may be removed. Do it again.
+            UnavailableError: The same; for everybody, owners after it are not tidied.
+
+            For everybody, what fails for one owner keeps it from no other: the first error is
+            raised when it is done for all others, and the log has each.
 
         Atomicity:
             A hundred facts at a time. One that is changed meanwhile stays.
@@ -259,8 +265,15 @@ class AsyncUpkeep:
 
         Raises:
             ServerError: Redis failed, the counts do not agree, or an owner's facts are changed
-                all the time; the others are moved. Do it again.
-            TypeError, ValueError: The embedder answered what is no vector; the same holds.
+                all the time. Do it again.
+            CorruptTurnError, FormatError: What is stored of an owner cannot be read.
+            TypeError, ValueError: The embedder answered what is no vector.
+            UnavailableError: Redis cannot be reached; owners after it are not moved.
+
+            But for the last one, what fails for one owner keeps no other from being moved: the
+            first error is raised when the others are moved, and the log has each. New processes
+            are not told of the new space then. An owner who is being erased is passed over, and
+            then no index is dropped.
 
         Atomicity:
             Each owner is moved in one step.

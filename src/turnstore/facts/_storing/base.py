@@ -99,18 +99,20 @@ class Base:
         """What searches vectors; None where the server was not asked yet which it has."""
         return self._backend.engine if self._backend else self._engine
 
-    def prepare(self, *, moving: bool = False) -> Flow[Backend]:
+    def prepare(self, *, moving: bool = False, anew: bool = False) -> Flow[Backend]:
         """Choose the engine, and make what it needs: some calls at first, none later.
 
         Args:
-            moving: Whether facts are in other spaces because they are to be moved.
+            moving: Whether facts are in other spaces because they are to be moved, or are being.
+            anew: Whether it is looked at again what there is: another process may have dropped
+                an index, or the server have lost everything.
 
         Raises:
             EngineMismatchError: The store's facts are in another space, or what is on the
                 server is not what the engine would make.
             UnsupportedError: The server has not what the engine needs.
         """
-        if self._backend is not None and (self._is_prepared or moving):
+        if self._backend is not None and not anew and (self._is_prepared or moving):
             return self._backend
         register = yield from self.register()
         backend = self._backend or (yield from self._choose(register))
@@ -198,7 +200,7 @@ class Base:
         self, current: str, register: dict[str, str], backend: Backend
     ) -> Flow[None]:
         if self._previous is not None:
-            earlier = yield from self._previous.prepare()
+            earlier = yield from self._previous.prepare(moving=True)
             if earlier.space.token == current:
                 return
         msg = (
@@ -222,7 +224,7 @@ class Base:
         if not spaces or spaces[0] == backend.space.token:
             return backend
         if self._previous is not None:
-            earlier = yield from self._previous.prepare()
+            earlier = yield from self._previous.prepare(moving=True)
             if earlier.space.token == spaces[0]:
                 return earlier
         register = yield from self.register()
@@ -260,8 +262,8 @@ class Base:
         return Writer(self, place, operation, since)
 
     def _prepare_again(self) -> Flow[None]:
-        self._is_prepared, self._renewal = False, 0.0
-        yield from self.prepare()
+        self._renewal = 0.0
+        yield from self.prepare(anew=True)
 
     def redacted(self, text: str) -> Flow[str]:
         """Give a text as it is to be stored."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from turnstore._calls import Call, Flow, in_steps
+from turnstore._calls import Call, Flow, Pause, in_steps
 from turnstore.errors import ServerError
 
 from .._owner import OwnerPlace, script_call
@@ -22,7 +22,7 @@ from ..engines import counted, drop_index, name_index
 from .commit import Began, begin
 from .reading import Row, all_ids, read_rows
 from .record import Record, times_of
-from .retention import owners
+from .retention import each, owners
 
 if TYPE_CHECKING:
     from .._embedding import Vector
@@ -35,6 +35,7 @@ log = logging.getLogger("turnstore")
 _AT_ONCE = 100
 _PASSES = 20
 _DROPPED_AT_ONCE = 400
+_LOOKS, _LOOKED_EVERY = 3_000, 0.1  # at an index that the server is building; seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +62,21 @@ class Migration:
 @in_steps
 def migrate(base: Base, *, drop: bool, dry_run: bool) -> Flow[Migration]:
     """Move all facts of the store to the space of these settings."""
-    backend = yield from base.wanted() if dry_run else base.prepare(moving=True)
+    backend = yield from base.wanted() if dry_run else base.prepare(moving=True, anew=True)
     count = Counter[str]()
     places = yield from owners(base.ground)
-    for place in places:
+
+    def work(place: OwnerPlace) -> Flow[None]:
         mover = _Mover(base, backend, place, count)
         yield from mover.look() if dry_run else mover.move(drop=drop)
+
+    passed = yield from each(places, work, "migrate")
     if not dry_run:
         yield from base.set_current(backend.space)
         if backend.engine.name == "search":
             index = base.ground.index(backend.space.digest)
             yield from name_index(base.ground.alias, index, anew=True)
-        if drop:
+        if drop and not passed:  # who is passed over may have facts there, should it break off
             yield from _drop_indexes(base, backend)
     return Migration(
         owners=count["owners"],
@@ -118,8 +122,8 @@ class _Mover:
                 break
         else:
             msg = (
-                f"migrate: the facts of {self._place.keys} are changed all the time; those before "
-                "are moved. Do it again"
+                f"migrate: the facts of {self._place.keys} are changed all the time, so that they "
+                "were not moved. Do it again"
             )
             raise ServerError(msg)
         if drop:
@@ -190,17 +194,26 @@ class _Mover:
         return read_rows(self._place, ids, operation="migrate", token=token, vectors=len(ids))
 
     def _check(self, facts: int, changes: int) -> Flow[None]:
-        """Compare how many vectors the new space has with how many facts there are."""
-        vectors = yield from vectors_of(self._place, self._backend.space.token)
-        if vectors == facts:
-            return
-        _, now, _ = yield from self._state()
-        if now == changes:
-            msg = (
-                f"migrate: the new space has {vectors} vectors for the {facts} facts of "
-                f"{self._place.keys}; the owner was not moved. health() says more"
-            )
-            raise ServerError(msg)
+        """Compare how many vectors the new space has with how many facts there are.
+
+        A server that is just building the index is waited for, some minutes.
+        """
+        backend, looks = self._backend, _LOOKS
+        while True:
+            state = yield from backend.engine.state(self._base.ground, backend.space)
+            vectors = yield from vectors_of(self._place, backend.space.token)
+            if vectors == facts or (yield from self._state())[1] != changes:
+                return
+            looks -= 1
+            if not (state.indexing and looks):
+                break
+            yield Pause(_LOOKED_EVERY)
+        msg = (
+            f"migrate: the new space has {vectors} vectors for the {facts} facts of "
+            f"{self._place.keys}{' as its index is still built' if state.indexing else ''}; the "
+            "owner was not moved. health() says more"
+        )
+        raise ServerError(msg)
 
     def _drop(self) -> Flow[None]:
         """Drop the vectors of all spaces but the new one."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -11,6 +12,7 @@ from operator import itemgetter
 from turnstore._calls import Flow, in_steps
 from turnstore._checks import ordinal
 from turnstore._erasing import scan
+from turnstore.errors import ClosedError, ErasedError, TurnstoreError, UnavailableError
 
 from .._model import Fact
 from .._owner import Ground, OwnerPlace, script_call
@@ -19,9 +21,12 @@ from .forgetting import remove
 from .reading import Row, all_ids, read_rows
 from .record import moment, stamp
 
-__all__ = ["Retention", "Rule", "owners", "read_aged", "retain", "to_go"]
+__all__ = ["Retention", "Rule", "each", "owners", "read_aged", "retain", "to_go"]
+
+log = logging.getLogger("turnstore")
 
 _READ_AT_ONCE = 500
+_ERASED = ("owner", "closed")  # of an ErasedError: nothing of the owner is to stay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,14 +135,11 @@ def _reason(fact: Fact, used_ms: int | None, fresh: float, rule: Rule, now: date
 @in_steps
 def retain(ground: Ground, owner: str | None, rule: Rule, *, dry_run: bool) -> Flow[Retention]:
     """Remove what a rule does not keep, of one owner or of all."""
-    places: Iterable[OwnerPlace]
-    if owner is None:
-        places = yield from owners(ground)
-    else:
-        places = [ground.owner(owner)]
     seen = facts = 0
     removed: Counter[str] = Counter()
-    for place in places:
+
+    def work(place: OwnerPlace) -> Flow[None]:
+        nonlocal seen, facts
         now, aged = yield from read_aged(place)
         seen += bool(aged)
         facts += len(aged)
@@ -148,6 +150,11 @@ def retain(ground: Ground, owner: str | None, rule: Rule, *, dry_run: bool) -> F
             ids = yield from remove(place, its, "retain", unless_changed=True)
             gone = {id_: gone[id_] for id_ in ids}
         removed.update(gone.values())
+
+    if owner is None:
+        yield from each((yield from owners(ground)), work, "retain")
+    else:
+        yield from work(ground.owner(owner))
     return Retention(seen, facts, dict(removed), dry_run)
 
 
@@ -161,6 +168,51 @@ def owners(ground: Ground, *parts: str) -> Flow[list[OwnerPlace]]:
         keys |= yield from scan("owners", b"", ground.pattern(part))
     places = {place.digest: place for place in map(ground.owner_in, keys)}
     return [places[digest] for digest in sorted(places)]
+
+
+def each(
+    places: Sequence[OwnerPlace], work: Callable[[OwnerPlace], Flow[None]], operation: str
+) -> Flow[int]:
+    """Do something for each owner; what fails for one keeps it from no other.
+
+    Args:
+        places: The owners.
+        work: What is done.
+        operation: What the caller asked for, in the words of an error.
+
+    Returns:
+        How many were passed over, as they are being erased, or were meanwhile.
+
+    Raises:
+        UnavailableError, ClosedError: At once.
+        Exception: The first one, when it was done for the others.
+    """
+    failed: list[tuple[OwnerPlace, Exception]] = []
+    passed = 0
+    for place in places:
+        try:
+            yield from work(place)
+        except (UnavailableError, ClosedError):
+            raise
+        except Exception as error:  # noqa: BLE001 - raised when it was done for the others
+            if isinstance(error, ErasedError) and error.reason in _ERASED:
+                passed += 1
+                continue
+            what = error if isinstance(error, TurnstoreError) else type(error).__name__
+            log.warning("%s of %s failed: %s", operation, place.keys, what)
+            failed.append((place, error))
+    if failed:
+        place, first = failed[0]
+        told = (
+            f"{operation} failed for {len(failed)} of {len(places)} owners, here {place.keys}, and "
+            "is done for the others"
+        )
+        if isinstance(first, TurnstoreError):
+            first.args = (f"{first}. {told}",)
+        else:
+            first.add_note(told)
+        raise first
+    return passed
 
 
 def read_aged(place: OwnerPlace) -> Flow[tuple[datetime, list[Row]]]:
