@@ -219,11 +219,10 @@ class Upkeep:
             ServerError: Redis failed; some may be removed. Do it again.
             UnavailableError: The same; for everybody, owners after it are not tidied.
 
-            For everybody, what fails for one owner keeps it from no other: the first error is
-            raised when it is done for all others, and the log has each.
-
         Atomicity:
-            A hundred facts at a time. One that is changed meanwhile stays.
+            A hundred facts at a time. One that is changed meanwhile stays. For everybody, what
+            fails for one owner keeps it from no other: the first error is raised when it is done
+            for all others, and the log has each.
 
         Cost:
             Reads all facts of the owners, 500 at a time. For everybody it looks at every key
@@ -270,13 +269,11 @@ class Upkeep:
             TypeError, ValueError: The embedder answered what is no vector.
             UnavailableError: Redis cannot be reached; owners after it are not moved.
 
-            But for the last one, what fails for one owner keeps no other from being moved: the
-            first error is raised when the others are moved, and the log has each. New processes
-            are not told of the new space then. An owner who is being erased is passed over, and
-            then no index is dropped.
-
         Atomicity:
-            Each owner is moved in one step.
+            Each owner is moved in one step. What fails for one owner keeps no other from being
+            moved: the first error is raised when the others are, and the log has each; new
+            processes are not told of the new space then. An owner who is being erased is passed
+            over, and then no index is dropped.
 
         Cost:
             Looks at every key of the server, and reads all facts that are to be moved, a
