@@ -375,7 +375,7 @@ class AsyncExtraction(BaseExtraction):
     async def _note(self, place: Place) -> float | None:
         """Note in Redis that a conversation waits, and let it wait."""
         try:
-            seconds = await self._run(due(self._base, place, self._trigger, time.time()))
+            seconds = await self._run(due(self._base, place, self._trigger))
         except Exception as error:  # noqa: BLE001 - counted, and tried again
             return self._unnoted(error, place)
         self._wait_for(self._reader, place, seconds)
@@ -384,7 +384,7 @@ class AsyncExtraction(BaseExtraction):
     async def _look(self, place: Place) -> float | None:
         """Read a conversation in the background, if it is time."""
         try:
-            seconds = await self._run(due(self._base, place, self._trigger, time.time()))
+            seconds = await self._run(due(self._base, place, self._trigger))
             if seconds is None or seconds > 0:
                 return seconds
             await self._extract(place, waits=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore import _scripts
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
 
     from turnstore._place import Home
 
-__all__ = ["FactKeys", "Ground", "OwnerPlace", "began_ms", "is_id", "new_ids", "script_call"]
+__all__ = [
+    "FactKeys",
+    "Ground",
+    "OwnerPlace",
+    "began_ms",
+    "clock_call",
+    "is_id",
+    "new_ids",
+    "script_call",
+]
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # sorted as ASCII
 _TIME_DIGITS, _RANDOM_DIGITS = 9, 3
@@ -249,3 +259,16 @@ def script_call(  # noqa: PLR0913 - a call has these parts; all but two go by na
     touched = tuple(getattr(place.keys, key) for key in script.keys)
     arguments = (*script.order(values), *more)
     return Call(operation, (*touched, *more_keys), script, arguments, writes, read)
+
+
+def clock_call(place: OwnerPlace, operation: str) -> Call:
+    """Read the server's clock, in milliseconds; it is not before anything written of an owner.
+
+    Args:
+        place: The owner's.
+        operation: As for `script_call`.
+    """
+    # Of the facts it reads no more than how many there are.
+    return script_call(
+        "facts_look", place, {"few": 0}, itemgetter(0), writes=False, operation=operation
+    )

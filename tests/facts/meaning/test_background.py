@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,6 +23,7 @@ from turnstore.facts._learning.schedule import Pending, Trigger, due
 
 if TYPE_CHECKING:
     from tests.facts.meaning.kit import Kit
+    from tests.servers.running import Server
     from turnstore._place import Place
 
 pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis-7", "redis-8", "valkey")]
@@ -249,30 +250,62 @@ async def test_turns_that_wait_are_seen_from_outside_before_they_are_read(kit: K
         await kit.lag_is(2)
 
 
-async def test_after_each_failure_it_is_tried_again_later(kit: Kit) -> None:
+async def test_after_each_failure_it_is_tried_again_later(kit: Kit, server: Server) -> None:
     await kit.say("I sail.")
     facts = inner(kit.facts)
     owner = facts._base.ground.owner("ada")
     place = inner(kit.chat)._place
     trigger = Trigger(every=1, idle=0)
 
-    async def run(flow: Any) -> Any:
-        given = facts._run(flow)
-        return await given if asyncio.iscoroutine(given) else given
-
-    tried = 0.0
     for expected in (30, 60, 120):
         kit.model.answers = [ConnectionError("down")]
         with pytest.raises(ConnectionError):
             await kit.extraction().extract(kit.chat)
-        _, cursor = await run(read_cursor(owner, place.keys.member))
-        tried = cursor.tried_ms / 1000
-        assert await run(due(facts._base, place, trigger, tried)) == expected
-        assert await run(due(facts._base, place, trigger, tried + expected - 1)) == pytest.approx(1)
-        assert await run(due(facts._base, place, trigger, tried + expected + 1)) == 0
+        assert expected / 2 < await kit.run(due(facts._base, place, trigger)) <= expected
+        _, cursor = await kit.run(read_cursor(owner, place.keys.member))
+        earlier = cursor._replace(tried_ms=cursor.tried_ms - expected * 1000)
+        server.raw.hset(owner.keys.cursors, place.keys.member, str(earlier))
+        assert await kit.run(due(facts._base, place, trigger)) == 0
     kit.model.answers = [[]]
     await kit.extraction().extract(kit.chat)
-    assert await run(due(facts._base, place, trigger, tried)) is None
+    assert await kit.run(due(facts._base, place, trigger)) is None
+
+
+HOURS_OFF = pytest.mark.parametrize("hours", [-2, 2], ids=["behind", "ahead"])
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, hours: float) -> None:
+    """Let this process have another time than the server."""
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
+
+
+@HOURS_OFF
+async def test_the_clock_of_the_process_does_not_matter(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, hours: float
+) -> None:
+    set_clock(monkeypatch, hours)
+    async with kit.extraction(every=100, idle=timedelta(milliseconds=200)) as extraction:
+        kit.model.answers = [[new("Ada sails.")]]
+        await kit.say("I sail.")
+        await note(extraction, kit.chat)
+        await wait_until_async(lambda: extraction.counts["extracted"])
+    assert await kit.texts() == ["Ada sails."]
+
+
+@HOURS_OFF
+async def test_what_waits_goes_by_the_clock_of_the_server(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, hours: float
+) -> None:
+    set_clock(monkeypatch, hours)
+    base, place = inner(kit.facts)._base, inner(kit.chat)._place
+    trigger = Trigger(every=100, idle=3600)
+    await kit.say("I sail.")
+    assert 1800 < await kit.run(due(base, place, trigger)) <= 3600
+    kit.model.answers = [ConnectionError("down")]
+    with pytest.raises(ConnectionError):
+        await kit.extraction().extract(kit.chat)
+    assert 15 < await kit.run(due(base, place, trigger)) <= 30
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

@@ -284,7 +284,7 @@ async def test_the_lease_is_given_back_whatever_happens(kit: Kit) -> None:
 def looked_at(kit: Kit, meanwhile: Any = None) -> Any:
     """Look whether the conversation is due; do something else once its turns were read."""
     base, place = inner(kit.facts)._base, inner(kit.chat)._place
-    flow = due(base, place, Trigger(6, 300.0), 0.0)
+    flow = due(base, place, Trigger(6, 300.0))
     try:
         asked = next(flow)
         while True:

@@ -190,8 +190,8 @@ async def test_what_it_costs(kit: Kit) -> None:
     await kit.extraction().extract(chat_of(kit, "c2"))  # the engine is chosen by now
     extraction: Any = inner(kit.extraction())
     place, trigger = inner(chat_of(kit, "c1"))._place, extraction._trigger
-    assert await trips(kit, due(extraction._base, place, trigger, 0)) == 4
-    assert await trips(kit, due(extraction._base, place, trigger, 0)) == 2
+    assert await trips(kit, due(extraction._base, place, trigger)) == 4
+    assert await trips(kit, due(extraction._base, place, trigger)) == 2
     assert await trips(kit, extraction._others(place)) == 3
     assert await trips(kit, extraction._places(extraction._owner("ada"))) == 2 + 3
 

@@ -22,7 +22,7 @@ from .._owner import OwnerPlace
 if TYPE_CHECKING:
     from turnstore._keys import Keys
 
-__all__ = ["START", "Cursor", "Unread", "is_held", "read_cursor", "unread"]
+__all__ = ["START", "Cursor", "Unread", "cursor_call", "is_held", "read_cursor", "unread"]
 
 _CURSOR = re.compile(
     r"(\d{1,15}) (\d{1,15}) (\S{1,64}) (\d{1,15}) (\d{1,9}) (\d{1,15}) (\d{1,9})", re.ASCII
@@ -106,7 +106,13 @@ def read_cursor(place: OwnerPlace, conversation: str) -> Flow[tuple[str, Cursor]
     Returns:
         The cursor as it is stored, empty where none is, and what it says.
     """
-    text: str = yield Call(
+    text: str = yield cursor_call(place, conversation)
+    return text, Cursor.of(text)
+
+
+def cursor_call(place: OwnerPlace, conversation: str) -> Call:
+    """Read a cursor as it is stored; see `read_cursor`."""
+    return Call(
         "extract",
         (place.keys.cursors,),
         "hget",
@@ -114,7 +120,6 @@ def read_cursor(place: OwnerPlace, conversation: str) -> Flow[tuple[str, Cursor]
         writes=False,
         read=lambda reply: reply.decode() if reply else "",
     )
-    return text, Cursor.of(text)
 
 
 def unread(keys: Keys, cursor: Cursor, most: int) -> Flow[Unread]:

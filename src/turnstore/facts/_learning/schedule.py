@@ -1,8 +1,8 @@
 """When a conversation is to be read for facts, and which ones wait for it.
 
 What is decided rests on what lies in Redis: how many turns follow the cursor, how old the newest
-is, and how often it failed. So it does not matter which process saved which turn, and a process
-that dies forgets nothing.
+is by the clock there, and how often it failed. So it does not matter which process saved which
+turn, nor what time it has, and a process that dies forgets nothing.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnstore import _history
-from turnstore._calls import Flow
+from turnstore._calls import Flow, Together
 
-from .cursors import START, read_cursor
+from .._owner import clock_call
+from .cursors import START, Cursor, cursor_call
 from .letters import KEEP, Reader, note
 
 if TYPE_CHECKING:
@@ -39,20 +40,24 @@ class Trigger:
     idle: float
 
 
-def due(base: Base, place: Place, trigger: Trigger, now: float) -> Flow[float | None]:
+def due(base: Base, place: Place, trigger: Trigger) -> Flow[float | None]:
     """Say in how many seconds a conversation is to be read; None where nothing follows.
 
-    Two calls, and two more the first time: then it gets a cursor, by which one can see from
-    outside that its turns wait.
+    Two round trips, and two more the first time: then it gets a cursor, by which one can see from
+    outside that its turns wait. On a Cluster there is one more, for the clock.
 
     Args:
         base: The facts.
         place: The conversation's.
         trigger: When.
-        now: Seconds since 1970.
     """
     owner = base.ground.owner_in(str(place.keys.owner).encode())
-    stands, cursor = yield from read_cursor(owner, place.keys.member)
+    stands: str
+    now_ms: int
+    stands, now_ms = yield Together(
+        (cursor_call(owner, place.keys.member), clock_call(owner, "extract"))
+    )
+    cursor = Cursor.of(stands)
     # Begun before the turns are looked for: if they are erased after that, so is the note.
     began = None if stands else (yield from base.begin(owner, (), "extract"))
     found: _history.Found = yield _history.page_call(place.keys, 0, 1, "extract")
@@ -67,10 +72,10 @@ def due(base: Base, place: Place, trigger: Trigger, now: float) -> Flow[float | 
         return None
     if cursor.attempts:
         pause: float = min(_FIRST_BREAK * 2 ** min(cursor.attempts - 1, 20), _LONGEST_BREAK)
-        return max(cursor.tried_ms / 1000 + pause - now, 0.0)
+        return max(pause - (now_ms - cursor.tried_ms) / 1000, 0.0)
     if newest.no <= cursor.no or newest.turn - cursor.turn >= trigger.every:
         return 0.0
-    return max(newest.time_ms / 1000 + trigger.idle - now, 0.0)
+    return max(trigger.idle - (now_ms - newest.time_ms) / 1000, 0.0)
 
 
 class _Waiting(NamedTuple):
