@@ -262,7 +262,7 @@ def script_call(  # noqa: PLR0913 - a call has these parts; all but two go by na
 
 
 def clock_call(place: OwnerPlace, operation: str) -> Call:
-    """Read the server's clock, in milliseconds; it is not before anything written of an owner.
+    """Read the server's clock, in milliseconds since 1970.
 
     Args:
         place: The owner's.

@@ -308,6 +308,18 @@ async def test_what_waits_goes_by_the_clock_of_the_server(
     assert 15 < await kit.run(due(base, place, trigger)) <= 30
 
 
+async def test_a_clock_that_was_set_back_holds_nothing_up(kit: Kit, server: Server) -> None:
+    base, place = inner(kit.facts)._base, inner(kit.chat)._place
+    await kit.say("I sail.")
+    trigger = Trigger(every=100, idle=60)
+    assert 30 < await kit.run(due(base, place, trigger)) <= 60
+    (element,) = server.raw.lrange(place.keys.turns, 1, 1)
+    row = json.loads(element)
+    row[5] += 7_200_000  # when it was appended, the clock was two hours ahead
+    server.raw.lset(place.keys.turns, 1, json.dumps(row, separators=(",", ":")))
+    assert await kit.run(due(base, place, trigger)) == 0
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_thread_that_is_ended_from_within_does_not_stop_the_others() -> None:
     seen: list[str] = []

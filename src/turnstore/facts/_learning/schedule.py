@@ -72,10 +72,16 @@ def due(base: Base, place: Place, trigger: Trigger) -> Flow[float | None]:
         return None
     if cursor.attempts:
         pause: float = min(_FIRST_BREAK * 2 ** min(cursor.attempts - 1, 20), _LONGEST_BREAK)
-        return max(pause - (now_ms - cursor.tried_ms) / 1000, 0.0)
+        return _left(pause, cursor.tried_ms, now_ms)
     if newest.no <= cursor.no or newest.turn - cursor.turn >= trigger.every:
         return 0.0
-    return max(trigger.idle - (now_ms - newest.time_ms) / 1000, 0.0)
+    return _left(trigger.idle, newest.time_ms, now_ms)
+
+
+def _left(seconds: float, since_ms: int, now_ms: int) -> float:
+    """Say how much is left of a time; nothing where the clock has been set back meanwhile."""
+    left = seconds - (now_ms - since_ms) / 1000
+    return left if 0 < left < 2 * seconds else 0.0
 
 
 class _Waiting(NamedTuple):
