@@ -53,6 +53,7 @@ from turnstore import (
     remember,
 )
 from turnstore.context import Recalled
+from turnstore.facts import AsyncFacts, Extracted, Extraction, Facts
 
 
 def stores(client: redis.Redis, cluster: redis.RedisCluster) -> None:
@@ -241,6 +242,16 @@ def functions_keep_their_types(chat: Conversation, other: AsyncConversation) -> 
     ask(chat, "Hi", 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     ask(other, "Hi", "m")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     ask(chat, "Hi")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def embedders(store: Store, other: AsyncStore, client: OpenAI, later: AsyncOpenAI) -> None:
+    facts = Facts(store, embed=client, dimensions=1536, embedder="text-embedding-3-small")
+    Facts(store, embed=lambda texts: [[1.0] for _ in texts], dimensions=1, embedder="one:1")
+    AsyncFacts(other, embed=later, dimensions=1536, embedder="text-embedding-3-small")
+    assert_type(Extraction(facts, client, model="gpt-x").run(), Extracted)
+    assert_type(Extraction(facts, client, model="gpt-x").run("ada"), Extracted)
+    Facts(store, embed=7, dimensions=1, embedder="seven")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Extraction(facts, client).run(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def errors(do: Callable[[], None]) -> None:
