@@ -387,14 +387,16 @@ def connect(url: str, *, is_cluster: bool) -> Client:
     client asks the server for its slots at once; a plain one connects when it is first used.
 
     Raises:
-        ValueError: The URL is not one of redis-py's.
+        ValueError: The URL is not one of redis-py's, or has an option that it does not know.
         UnavailableError: No node of the cluster answered.
     """
     check_url(url)
     if not is_cluster:
         backoff = ExponentialBackoff(cap=_BACKOFF_CAP, base=_BACKOFF_BASE)
         retry = Retry(backoff, _RETRIES)
-        return redis.Redis.from_url(url, retry=retry, max_connections=_UNLIMITED)
+        plain = redis.Redis.from_url(url, retry=retry, max_connections=_UNLIMITED)
+        _check_options(plain.connection_pool)
+        return plain
     try:
         return redis.RedisCluster.from_url(url, max_connections=_UNLIMITED)
     except FAULTS as error:
@@ -408,15 +410,22 @@ def aconnect(url: str, *, is_cluster: bool) -> AsyncClient:
     if is_cluster:
         return redis.asyncio.RedisCluster.from_url(url, max_connections=_UNLIMITED)
     retry = AsyncRetry(ExponentialBackoff(cap=_BACKOFF_CAP, base=_BACKOFF_BASE), _RETRIES)
-    return redis.asyncio.Redis.from_url(url, retry=retry, max_connections=_UNLIMITED)
+    plain = redis.asyncio.Redis.from_url(url, retry=retry, max_connections=_UNLIMITED)
+    _check_options(plain.connection_pool)
+    return plain
+
+
+def _check_options(pool: Any) -> None:
+    """Refuse options of a URL, which redis-py does only when it first connects."""
+    try:
+        pool.connection_class(**pool.connection_kwargs)  # it connects when it is used
+    except (TypeError, fault.RedisError) as error:
+        msg = f"redis-py cannot use an option of the URL; it said: {error}"
+        raise ValueError(msg) from error
 
 
 def check_url(url: str) -> None:
-    """Refuse what is no URL, such as an environment variable that is not set.
-
-    Raises:
-        TypeError: It is not text.
-    """
+    """Refuse by a TypeError what is no URL, such as an environment variable that is not set."""
     if not isinstance(url, str):
         msg = f"url is text, as in redis://localhost:6379; not {type(url).__name__}"
         raise TypeError(msg)

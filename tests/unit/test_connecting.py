@@ -196,3 +196,20 @@ def test_a_client_that_sends_again_by_itself(kind: str) -> None:
     error = _failed(kind, made=made, port=free_port())
     assert error.outcome_unknown
     assert "the connection was refused; it is not known" in str(error)
+
+
+@pytest.mark.parametrize("store", [Store, AsyncStore])
+@pytest.mark.parametrize(
+    "url, said",
+    [
+        ("redis://localhost?foo=bar", "'foo'"),
+        ("redis://localhost?ssl_ca_certs=/a.pem", "'ssl_ca_certs'"),
+        ("rediss://localhost?ssl_cert_reqs=perhaps", "perhaps"),
+        ("unix:///a.socket?protocol=7", "2 or 3"),
+    ],
+)
+def test_an_option_that_redis_py_does_not_know_is_refused_at_once(
+    store: type[Store | AsyncStore], url: str, said: str
+) -> None:
+    with pytest.raises(ValueError, match=f"an option of the URL; it said: .*{said}"):
+        store.from_url(url, name="test")
