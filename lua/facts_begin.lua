@@ -10,8 +10,9 @@ ARGV
   1  takes_away  int    0 or 1  1 begins on a full server, too
   2  norm        text*  the digests of what may be stored already
 
-RETURNS {number, spaces, id, ...}
-  number  int   what has it is refused once its owner is erased; microseconds of the clock
+RETURNS {number, time_ms, spaces, id, ...}
+  number  int   what has it is refused once its owner is erased; no smaller one follows it
+  time_ms int   the clock
   spaces  text  where the vectors of the owner lie; empty where there are none yet
   id      text  of the fact for each digest; empty where there is none
 
@@ -33,7 +34,7 @@ refusal = refusal or takes_away and forbidden(generation, "UNLINK", "SET")
 if refusal then
   return redis.error_reply(refusal)
 end
-local answer = { next_number(owner), redis.call("HGET", postings, "#v") or "" }
+local answer = { next_number(owner), owner.now, redis.call("HGET", postings, "#v") or "" }
 for at = first_of_norm, #ARGV do
   table.insert(answer, redis.call("HGET", norms, ARGV[at]) or "")
 end

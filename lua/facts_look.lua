@@ -10,14 +10,15 @@ ARGV
   1  few   int    up to so many facts, their ids are read
   2  term  text*  what is looked for
 
-RETURNS {time_ms, spaces, facts, length, oldest, ids, records, ...}
-  time_ms  int    the clock, and not before the time of any fact, should it have been set back
-  spaces   text   where the vectors of the owner lie; empty where there are none
-  facts    int    facts in all
-  length   int    terms in all
-  oldest   text   the id of the oldest fact; empty where there is none
-  ids      text   a list of all of them, oldest first; empty where they are more than `few`
-  records  bytes  for each term, of the facts that have it; empty where none has
+RETURNS {time_ms, latest_ms, spaces, facts, length, since_ms, ids, records, ...}
+  time_ms    int    the clock
+  latest_ms  int    the same, but not before a fact was stored, should it have been set back
+  spaces     text   where the vectors of the owner lie; empty where there are none
+  facts      int    facts in all
+  length     int    terms in all
+  since_ms   int    no fact was stored before
+  ids        text   a list of all of them, oldest first; empty where they are more than `few`
+  records    bytes  for each term, of the facts that have it; empty where none has
 
 ERRORS
   FORMAT  what was begun and erased was written by a later version
@@ -33,13 +34,12 @@ local owner, refusal = read_generation(generation)
 if refusal then
   return redis.error_reply(refusal)
 end
-local head = redis.call("HMGET", postings, "#v", "#n", "#l")
+local head = redis.call("HMGET", postings, "#v", "#n", "#l", "#s")
 local facts = tonumber(head[2] or 0)
 local ids = facts <= few and redis.call("ZRANGE", order, 0, -1) or {}
 local answer = {
-  math.floor(math.max(owner.number, owner.now_us) / 1000), head[1] or "",
-  facts, tonumber(head[3] or 0),
-  ids[1] or redis.call("ZRANGE", order, 0, 0)[1] or "", ids,
+  owner.now, math.floor(math.max(owner.number, owner.now_us) / 1000), head[1] or "",
+  facts, tonumber(head[3] or 0), tonumber(head[4] or 0), ids,
 }
 for at = first_of_term, #ARGV do
   table.insert(answer, redis.call("HGET", postings, ARGV[at]) or "")

@@ -18,6 +18,7 @@ local function add_fact(keys, change, spaces, owner)
   end
   write_fact(keys, change, fact)
   post(keys.postings, change.postings, fact.length)
+  note_stored(keys.postings, fact.created)
   redis.call("ZADD", keys.order, 0, change.id)
   put_vector(spaces[1], change.vectors[1], change.id, fact, owner, change.vector)
   return "1", "added " .. change.id

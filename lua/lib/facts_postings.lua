@@ -1,6 +1,6 @@
 -- The lexical index of an owner: a hash from a term to the facts that have it, a record of 15
 -- bytes for each: the id (12), how often it has the term (1), how many terms it has (2). The
--- fields that begin with # are no terms: #n facts and #l terms in all, and others.
+-- fields that begin with # are no terms: #n facts and #l terms in all, since #s, and others.
 local RECORD_BYTES, ID_BYTES = 15, 12
 
 -- Calls a function with each term of a packed list and what follows the term: two bytes for
@@ -26,4 +26,12 @@ local function post(key, list, length)
     redis.call("HSET", key, term, (redis.call("HGET", key, term) or "") .. record)
   end)
   count_fact(key, 1, length)
+end
+
+-- Notes when the first fact was stored: by the clock, which may have been ahead before.
+local function note_stored(key, created)
+  local first = redis.call("HGET", key, "#s")
+  if not first or tonumber(created) < tonumber(first) then
+    redis.call("HSET", key, "#s", created)
+  end
 end

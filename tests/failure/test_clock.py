@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +18,7 @@ from tests.waiting import wait_until
 from turnstore.server import EmbeddedServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from tests.conftest import NewStore, OwnServer
 
@@ -47,6 +48,15 @@ class Clocked(NamedTuple):
 @pytest.fixture
 def clocked(own_server: OwnServer, tmp_path: Path) -> Iterator[Clocked]:
     """Start a server under libfaketime."""
+    with clocked_server(own_server, tmp_path) as server:
+        yield server
+
+
+@contextmanager
+def clocked_server(
+    own_server: OwnServer, tmp_path: Path, config: dict[str, str] | None = None
+) -> Generator[Clocked]:
+    """Start a server under libfaketime, with this configuration."""
     if not LIBRARIES:
         lack("no libfaketime on this machine (on Debian or Ubuntu: apt install faketime)")
     plain = own_server()
@@ -60,7 +70,7 @@ def clocked(own_server: OwnServer, tmp_path: Path) -> Iterator[Clocked]:
     )
     script.chmod(0o755)
     plain.stop()
-    with EmbeddedServer(binary=script) as server:
+    with EmbeddedServer(binary=script, config=config) as server:
         yield Clocked(server, file)
 
 

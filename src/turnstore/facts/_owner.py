@@ -24,7 +24,6 @@ __all__ = [
     "FactKeys",
     "Ground",
     "OwnerPlace",
-    "began_ms",
     "clock_call",
     "is_id",
     "new_ids",
@@ -204,14 +203,6 @@ def new_ids(number: int, count: int) -> list[str]:
     random = secrets.randbelow(len(_DIGITS) ** _RANDOM_DIGITS - count)
     start = _number_text(number, _TIME_DIGITS)
     return [start + _number_text(random + place, _RANDOM_DIGITS) for place in range(count)]
-
-
-def began_ms(id: str) -> int:  # noqa: A002 - the name of the field
-    """Give when the writing of a fact began, in milliseconds: its `created`, by its id."""
-    number = 0
-    for digit in id[:_TIME_DIGITS]:
-        number = number * len(_DIGITS) + _DIGITS.index(digit)
-    return number // 1000
 
 
 def _number_text(number: int, digits: int) -> str:

@@ -14,7 +14,7 @@ from turnstore._calls import Flow
 from turnstore.errors import ServerError
 
 from .._model import Fact, FactPage, Hit
-from .._owner import OwnerPlace, began_ms, is_id, script_call
+from .._owner import OwnerPlace, script_call
 from .._scoring.ranking import DIGITS, Candidate, Ranking, neighbours_wanted, rank
 from .._scoring.text import Lexical, asks, terms
 from .._storing.heads import Head
@@ -63,6 +63,7 @@ class Question(NamedTuple):
 
 class _Looked(NamedTuple):
     now_ms: int
+    latest_ms: int
     spaces: tuple[str, ...]
     facts: int
     length: int
@@ -147,7 +148,7 @@ class _Finder:
         self._looked = looked
         self._most = most
         self._asked = asked
-        self._as_of_ms = stamp(question.as_of) if question.as_of else looked.now_ms
+        self._as_of_ms = stamp(question.as_of) if question.as_of else looked.latest_ms
         known_at = question.known_at
         self._known_at_ms = None if known_at is None else stamp(known_at)
         self._digest = digest
@@ -405,11 +406,10 @@ def _cosines(vectors: Vectors, query: Vector) -> list[float]:
 
 
 def _read_looked(reply: list[Any]) -> _Looked:
-    now_ms, spaces, facts, length, oldest, ids, *records = reply
-    first = oldest.decode()
-    since_ms = began_ms(first) if is_id(first) else 0
+    now_ms, latest_ms, spaces, facts, length, since_ms, ids, *records = reply
     return _Looked(
         now_ms,
+        latest_ms,
         tuple(spaces.decode().split()),
         facts,
         length,

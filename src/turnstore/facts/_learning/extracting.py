@@ -169,7 +169,7 @@ class Session:
         keys = place.keys._replace(queue=self._owner.keys.lease, member="-")
         self.hold = Hold(keys, lease)
         self._since = since
-        self._began = Began(0, (), ())
+        self._began = Began(0, 0, (), ())
 
     def run(self) -> Flow[Extracted]:
         """Read all turns after the cursor, a batch at a time.

@@ -166,7 +166,8 @@ class Began(NamedTuple):
     """What a write began with.
 
     Attributes:
-        number: The proof that it began; microseconds of the server's clock.
+        number: The proof that it began; no smaller one follows it.
+        now_ms: The server's clock when it began, in milliseconds.
         spaces: The tokens of the spaces that the owner's vectors lie in, the one to be searched
             first; none where the owner has none.
         ids: For each norm asked for, the id of the fact; empty where there is none.
@@ -175,6 +176,7 @@ class Began(NamedTuple):
     """
 
     number: int
+    now_ms: int
     spaces: tuple[str, ...]
     ids: tuple[str, ...]
     since: int = 0
@@ -182,7 +184,7 @@ class Began(NamedTuple):
     @property
     def now(self) -> datetime:
         """When it began, the last time; by which what it writes is dated."""
-        return moment(self.number // 1000)
+        return moment(self.now_ms)
 
 
 class Commit(NamedTuple):
@@ -408,8 +410,9 @@ def _json_parts(note: dict[str, Any]) -> tuple[bytes, bytes]:
 
 
 def _read_began(reply: list[Any]) -> Began:
-    number, spaces, *ids = reply
-    return Began(number, tuple(spaces.decode().split()), tuple(id_.decode() for id_ in ids))
+    number, now_ms, spaces, *ids = reply
+    its, known = tuple(spaces.decode().split()), tuple(id_.decode() for id_ in ids)
+    return Began(number, now_ms, its, known)
 
 
 def _read_committed(reply: list[Any]) -> Committed:

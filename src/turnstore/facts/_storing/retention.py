@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from operator import itemgetter
 
 from turnstore._calls import Flow, in_steps
 from turnstore._checks import ordinal
@@ -15,7 +14,7 @@ from turnstore._erasing import scan
 from turnstore.errors import ClosedError, ErasedError, TurnstoreError, UnavailableError
 
 from .._model import Fact
-from .._owner import Ground, OwnerPlace, script_call
+from .._owner import Ground, OwnerPlace, clock_call
 from .._scoring.ranking import Decay
 from .forgetting import remove
 from .reading import Row, all_ids, read_rows
@@ -217,9 +216,7 @@ def each(
 
 def read_aged(place: OwnerPlace) -> Flow[tuple[datetime, list[Row]]]:
     """Read all facts of an owner, when they were last found, and what time it is."""
-    time_ms: int = yield script_call(
-        "facts_look", place, {"few": 0}, itemgetter(0), writes=False, operation="retain"
-    )
+    time_ms: int = yield clock_call(place, "retain")
     ids = yield from all_ids(place, "retain")
     aged: list[Row] = []
     for start in range(0, len(ids), _READ_AT_ONCE):
