@@ -58,6 +58,16 @@ def test_it_counts_first_and_removes_then(facts: Facts, env: dict[str, str], pre
     assert facts.health().is_well
 
 
+def test_the_longest_time_keeps_everything(facts: Facts, env: dict[str, str], prefix: str) -> None:
+    now = datetime.now(UTC)
+    facts.add("ada", "Ada lived in Oslo.", valid_from=now - timedelta(9), valid_to=now)
+    place = ("--store", "shop", "--prefix", prefix, "--owner", "ada")
+    for rule in ("--closed-for", "--older-than", "--unused-for"):
+        done = run("retain", *place, rule, "999999999d", env=env)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.splitlines() == ["7 facts of 1 owner", "none went"]
+
+
 def test_it_says_by_which_rule_facts_go(facts: Facts, env: dict[str, str], prefix: str) -> None:
     long_ago = datetime.now(UTC) - timedelta(days=9)
     facts.add("ada", "Ada lived in Oslo.", valid_from=long_ago, valid_to=long_ago + timedelta(1))
@@ -90,6 +100,8 @@ def test_it_leaves_how_long_facts_live(
     [
         ((), "no rule is given"),
         (("--older-than", "soon"), "is no time"),
+        (("--closed-for", "999999999999d"), "is too long a time; 999,999,999 days are the most"),
+        (("--unused-for", "9" * 400), "is too long a time"),
         (("--most", "0"), "most=0"),
         (("--fresh", "2"), "fresh=2.0"),
         (("--most", "1", "--owner", ""), "is empty"),

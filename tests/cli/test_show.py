@@ -143,6 +143,7 @@ def test_a_secret_comes_from_a_file(
         (("--url", "redis://127.0.0.1:1"), 1, "the connection was refused"),
         (("--url", "redis://127.0.0.1:1", "--cluster"), 1, "no node of the cluster answered"),
         (("--url", "http://x"), 2, "Redis URL must specify"),
+        (("--url", "redis://127.0.0.1?foo=bar"), 2, "cannot use an option of the URL"),
         (("--prefix", "{"), 2, "without blanks and braces"),
         (("--secret-file", "/nowhere"), 1, "No such file"),
     ],

@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 where all went well, 1 where it did not, 2 for arguments of no use,
         130 after Ctrl-C.
     """
+    _open_streams()
     options = parser().parse_args(arguments)
     terminal = Terminal()
     try:
@@ -49,6 +50,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:  # what arguments say is checked where it is used
         terminal.fail(str(error))
         return _OF_NO_USE
+
+
+def _open_streams() -> None:
+    """Let a stream that whoever started this has closed lead nowhere, and not be missing.
+
+    Else what is opened next, such as a connection, would have its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(nowhere, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - to the end
 
 
 def _run(options: argparse.Namespace, terminal: Terminal) -> int:

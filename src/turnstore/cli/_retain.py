@@ -70,4 +70,8 @@ def time_of(text: str) -> timedelta:
     if parts is None:
         msg = f"{text!r} is no time; write a number of days, or one with h, d or w behind it"
         raise ValueError(msg)
-    return timedelta(hours=float(parts[1]) * _HOURS[parts[2]])
+    try:
+        return timedelta(hours=float(parts[1]) * _HOURS[parts[2]])
+    except OverflowError:
+        msg = f"{text[:40]!r} is too long a time; {timedelta.max.days:,} days are the most"
+        raise ValueError(msg) from None

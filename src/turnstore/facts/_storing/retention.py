@@ -120,9 +120,9 @@ def to_go(aged: Sequence[Row], rule: Rule, now: datetime) -> dict[str, str]:
 def _reason(fact: Fact, used_ms: int | None, fresh: float, rule: Rule, now: datetime) -> str:
     if rule.closed_for is not None:
         ends = [end for end in (fact.valid_to, fact.expired) if end is not None]
-        if fact.valid_to is not None and max(ends) + rule.closed_for <= now:
+        if fact.valid_to is not None and now - max(ends) >= rule.closed_for:
             return "closed"
-    if rule.older_than is not None and fact.created + rule.older_than <= now:
+    if rule.older_than is not None and now - fact.created >= rule.older_than:
         return "old"
     if rule.unused_for is not None:
         last = max(stamp(fact.created), stamp(fact.observed), used_ms or 0)
