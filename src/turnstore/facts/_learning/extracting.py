@@ -368,7 +368,7 @@ class Session:
         """Note that these turns could not be read; what is raised is the error itself."""
         after = cursor._replace(
             attempts=cursor.attempts + 1,
-            tried_ms=self._began.number // 1000,
+            tried_ms=self._began.now_ms,
             most=max(len(told.shown) // 2, 1),  # to come closer to what fails
         )
         try:
