@@ -183,6 +183,11 @@ class Ground:
         """Name the alias of the search index that the store uses now."""
         return f"{self.prefix}:{_DOCUMENTS}:{self.store}".encode()
 
+    @property
+    def probe(self) -> bytes:
+        """Name a key that never exists: what is asked about it tells what the server has."""
+        return f"{self.prefix}:probe".encode()
+
     def pattern(self, part: str) -> bytes:
         """Give the pattern for SCAN of the keys of one kind of all owners, such as "facts"."""
         return literal(self._start.encode()) + b"*}:" + part.encode()

@@ -111,6 +111,8 @@ class Base:
             EngineMismatchError: The store's facts are in another space, or what is on the
                 server is not what the engine would make.
             UnsupportedError: The server has not what the engine needs.
+            DeniedError: It has, and an ACL does not let this user. No other one is chosen then: a
+                wrong ACL must not decide what the facts of a store are kept by.
         """
         if self._backend is not None and not anew and (self._is_prepared or moving):
             return self._backend
@@ -118,7 +120,7 @@ class Base:
         backend = self._backend or (yield from self._choose(register))
         current = register.get("current", "")
         if not current:
-            if not (yield from backend.engine.is_available()):
+            if not (yield from backend.engine.is_available(self.ground)):
                 msg = (
                     f"the server has not what the engine {backend.engine.name} needs "
                     f"({backend.engine.needs}); nothing was read or written. "
@@ -188,7 +190,7 @@ class Base:
                 log.info("facts are searched by the engine %s, as they were", engine.name)
                 return backend
         for engine in AUTOMATIC:
-            if (yield from engine.is_available()):
+            if (yield from engine.is_available(self.ground)):
                 log.info("facts are searched by the engine %s, which this server has", engine.name)
                 return self._backend_of(engine)
         raise AssertionError  # the last one is always there

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from turnstore.errors import CorruptTurnError
+from turnstore.errors import CorruptTurnError, DeniedError
 
 if TYPE_CHECKING:
     from turnstore._calls import Flow
@@ -24,6 +24,7 @@ __all__ = [
     "IndexState",
     "Near",
     "Times",
+    "denied",
     "table",
     "with_equals",
 ]
@@ -129,6 +130,15 @@ def table(raws: Sequence[bytes], dtype: str, space: Space) -> Vectors:
     return numbers.astype(np.float32, copy=False)
 
 
+def denied(engine: Engine, error: DeniedError) -> DeniedError:
+    """Give the error of a user who may not use an engine that the server has."""
+    msg = (
+        f"{error}. The engine {engine.name} runs {', '.join(engine.commands)}: let the ACL allow "
+        'them, or name another engine, such as engine="plain"'
+    )
+    return DeniedError(msg)
+
+
 class Engine(Protocol):
     """Keeps vectors in one of several ways; all of them find the same.
 
@@ -141,6 +151,9 @@ class Engine(Protocol):
     needs: ClassVar[str]
     """What the server has to have, in the words of an error."""
 
+    commands: ClassVar[tuple[str, ...]]
+    """What an ACL has to allow for it, beside what facts need with every engine."""
+
     scored: ClassVar[bool]
     """Whether it answers similarities, so that a search can demand one."""
 
@@ -148,8 +161,12 @@ class Engine(Protocol):
         """Say in which space the vectors of an embedder are."""
         ...
 
-    def is_available(self) -> Flow[bool]:
-        """Find out whether the server can do it."""
+    def is_available(self, ground: Ground) -> Flow[bool]:
+        """Find out whether the server can do it.
+
+        Raises:
+            DeniedError: It can, but an ACL does not let this user.
+        """
         ...
 
     def prepare(self, ground: Ground, space: Space) -> Flow[None]:

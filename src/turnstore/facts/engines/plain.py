@@ -50,6 +50,7 @@ class Plain:
 
     name: ClassVar[str] = "plain"
     needs: ClassVar[str] = "any server"
+    commands: ClassVar[tuple[str, ...]] = ()
     scored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -59,7 +60,7 @@ class Plain:
         """Say in which space the vectors of an embedder are."""
         return Space(self.name, embedder.name, embedder.dimensions, self.dtype)
 
-    def is_available(self) -> Flow[bool]:
+    def is_available(self, ground: Ground) -> Flow[bool]:  # noqa: ARG002 - as others have it
         """Say yes: every server can."""
         yield from ()
         return True

@@ -12,7 +12,7 @@ from turnstore.errors import DeniedError, ServerError, UnavailableError, Unsuppo
 from turnstore.facts._space import Space
 from turnstore.window import MOST
 
-from ._engine import NOTHING_NEAR, Filter, IndexState, Near, Times, table, with_equals
+from ._engine import NOTHING_NEAR, Filter, IndexState, Near, Times, denied, table, with_equals
 from ._index import (
     Found,
     Index,
@@ -43,7 +43,6 @@ _RANGES = {
     "block_size": (1, 1_000_000),
     "exact": (0, MOST),
 }
-_PROBE = (b"turnstore:probe",)  # no such key, alias or section
 _NO_ALIAS = re.compile(r"(?i)alias")
 _UNTIL = "[-inf {}]"
 _AFTER = "[({} +inf]"
@@ -91,6 +90,10 @@ class Search:
 
     name: ClassVar[str] = "search"
     needs: ClassVar[str] = "RediSearch, and a single server: no Redis Cluster"
+    commands: ClassVar[tuple[str, ...]] = (
+        *("FT.ALIASADD", "FT.ALIASDEL", "FT.ALIASUPDATE"),
+        *("FT.CREATE", "FT.DROPINDEX", "FT.INFO", "FT.SEARCH", "INFO"),
+    )
     scored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -130,26 +133,28 @@ class Search:
             return (("BLOCK_SIZE", self.block_size),) if self.block_size else ()
         return ("M", self.m or 16), ("EF_CONSTRUCTION", self.ef_construction or 200)
 
-    def is_available(self) -> Flow[bool]:
+    def is_available(self, ground: Ground) -> Flow[bool]:
         """Ask for an alias that does not exist, and for a Cluster: two calls.
 
         Valkey's search module has no aliases, and no half floats: it does not count. An index
         on a node of a Cluster has only what lies on that node.
         """
         try:
-            yield Call("search", _PROBE, "ft.aliasdel", (), writes=True, read=bool)
-        except (UnsupportedError, DeniedError):
+            yield Call("search", (ground.probe,), "ft.aliasdel", (), writes=True, read=bool)
+        except UnsupportedError:
             return False
+        except DeniedError as error:  # a server that has no such command does not know it
+            raise denied(self, error) from error
         except ServerError as error:
             if type(error) is not ServerError:
                 raise
             if _NO_ALIAS.search(str(error.__cause__)) is None:
                 return False
-        return not (yield from _is_clustered())
+        return not (yield from _is_clustered(ground))
 
     def prepare(self, ground: Ground, space: Space) -> Flow[None]:
         """Make the index, or compare the one that is there: two calls to four."""
-        if (yield from _is_clustered()):
+        if (yield from _is_clustered(ground)):
             msg = (
                 "the engine search does not work on a Redis Cluster: an index on a node has only "
                 'what lies on that node. Nothing was read or written; engine="vectorset" and '
@@ -271,11 +276,11 @@ class Search:
         return IndexState() if found is None else state_of(found)
 
 
-def _is_clustered() -> Flow[bool]:
+def _is_clustered(ground: Ground) -> Flow[bool]:
     """Ask whether the server is a node of a Cluster: one call; no, where it may not be asked."""
     try:
         found: bool = yield Call(
-            "search", _PROBE, "INFO", ("cluster",), writes=False, read=_read_clustered
+            "search", (ground.probe,), "INFO", ("cluster",), writes=False, read=_read_clustered
         )
     except (DeniedError, UnsupportedError):
         return False

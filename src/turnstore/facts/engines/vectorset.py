@@ -13,7 +13,7 @@ from turnstore.errors import DeniedError, UnsupportedError, WrongTypeError
 from turnstore.facts._space import Space
 from turnstore.window import MOST
 
-from ._engine import NOTHING_NEAR, Filter, IndexState, Near, Times, table, with_equals
+from ._engine import NOTHING_NEAR, Filter, IndexState, Near, Times, denied, table, with_equals
 from ._options import number, one_of
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class VectorSet:
 
     name: ClassVar[str] = "vectorset"
     needs: ClassVar[str] = "vector sets, as in Redis 8"
+    commands: ClassVar[tuple[str, ...]] = ("VADD", "VCARD", "VEMB", "VREM", "VSETATTR", "VSIM")
     scored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -87,12 +88,14 @@ class VectorSet:
             f"{quant}:{self.m}:{self.ef_construction}",
         )
 
-    def is_available(self) -> Flow[bool]:
+    def is_available(self, ground: Ground) -> Flow[bool]:
         """Ask for the size of a set that does not exist: one call."""
         try:
-            yield Call("search", (b"turnstore:probe",), "vcard", (), writes=False, read=int)
-        except (UnsupportedError, DeniedError):
+            yield Call("search", (ground.probe,), "vcard", (), writes=False, read=int)
+        except UnsupportedError:
             return False
+        except DeniedError as error:
+            raise denied(self, error) from error
         except WrongTypeError:
             return True
         return True
