@@ -42,6 +42,11 @@ WIDE: Final = "w"
 # that contains itself into an error instead of an exhausted stack.
 _MAX_DEPTH: Final = 200
 
+# What Python neither writes nor reads as text, unless a process asks for it.
+_MAX_DIGITS: Final = 4300
+_TOO_LARGE: Final = 10**_MAX_DIGITS
+_TOO_SMALL: Final = -_TOO_LARGE
+
 
 class NotJsonError(ValueError):
     """A value cannot be said in JSON; `path` leads to it from the value given."""
@@ -64,10 +69,16 @@ def plain(value: Any, depth: int = 0) -> Any:
 
     Raises:
         NotJsonError: A part of it has no JSON form: NaN, a set, bytes, a date, a key
-            that is not text, or more than 200 levels of nesting.
+            that is not text, more than 200 levels of nesting, or a whole number of more
+            than 4,300 digits.
     """
     kind = type(value)
-    if kind is str or value is None or kind is int or kind is bool:
+    if (
+        kind is str
+        or value is None
+        or kind is bool
+        or (kind is int and _TOO_SMALL < value < _TOO_LARGE)
+    ):
         return value
     if kind is float:
         return _finite(value)
@@ -161,6 +172,9 @@ def _plain_scalar(value: Any) -> Any:
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
+        if not _TOO_SMALL < value < _TOO_LARGE:
+            msg = f"a whole number of more than {_MAX_DIGITS:,} digits cannot be read back"
+            raise NotJsonError(msg)
         return int.__int__(value)
     if isinstance(value, float):
         return _finite(float.__float__(value))

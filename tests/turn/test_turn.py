@@ -73,6 +73,17 @@ class Stop(BaseException):
     """Not an Exception, like KeyboardInterrupt."""
 
 
+async def test_a_request_that_cannot_be_stored_does_not_begin(
+    store: AsyncStore, server: Server
+) -> None:
+    chat = store.conversation("c")
+    for bad, said in ((float("nan"), "nan"), (b"x", "bytes"), (10**4300, "4,300 digits")):
+        with pytest.raises(ValueError, match=f"message 0: .content: .*{said}.*nothing was written"):
+            async with chat.turn({"role": "user", "content": bad}) as turn:
+                pytest.fail(f"a model was asked {turn.messages}")
+    assert not server.raw.exists(chat.key)
+
+
 @pytest.mark.parametrize(
     "error",
     [ValueError("x"), Stop(), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()],

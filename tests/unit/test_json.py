@@ -28,6 +28,7 @@ FAITHFUL: dict[str, Any] = {
     "shortest digits": 0.1 + 0.2,
     "64 bits": [2**63 - 1, -(2**63), 2**63, 2**64 - 1],
     "beyond 64 bits": [2**64, -(2**63) - 1, 2**70, -(10**40)],
+    "as many digits as Python reads": [10**4300 - 1, 1 - 10**4300],
     "beyond in a key's value": {"a": {"b": [2**70]}},
     "NUL": "a\x00b",
     "control characters": "".join(map(chr, range(32))),
@@ -186,6 +187,8 @@ LOOP["again"] = [LOOP]
     [
         ({"a": [1, {"b": math.nan}]}, r"^\.a\[1\]\.b: nan is not JSON"),
         ([math.inf], r"^\[0\]: inf is not JSON"),
+        ({"a": 10**4300}, r"^\.a: a whole number of more than 4,300 digits cannot be read back"),
+        ([1, -(10**4300)], r"^\[1\]: a whole number of more than 4,300 digits"),
         ([0, -math.inf], r"^\[1\]: -inf is not JSON"),
         ({"a": Real("nan")}, r"^\.a: nan is not JSON"),
         ({"image": b"\x00"}, r"^\.image: bytes has no JSON form"),
