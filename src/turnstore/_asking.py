@@ -52,6 +52,10 @@ def ask(question: Ask) -> Any:
         future = _started(question)
         try:
             answer = future.result(deadline)
+        except TimeoutError as error:
+            if future.done() and future.exception() is error:  # the function's own
+                raise
+            raise _too_late(question) from error
         finally:
             _leave(future, question)
     if inspect.isawaitable(answer):
@@ -72,8 +76,9 @@ async def aask(question: Ask) -> Any:
     function, arguments, deadline, _ = question
     task = asyncio.current_task()
     cancelled = task.cancelling() if task else 0
+    limit = asyncio.timeout(deadline)
     try:
-        async with asyncio.timeout(deadline):
+        async with limit:
             if inspect.iscoroutinefunction(function):
                 return await function(*arguments)
             future = _started(question)
@@ -82,6 +87,10 @@ async def aask(question: Ask) -> Any:
             finally:
                 _leave(future, question)
             return await answer if inspect.isawaitable(answer) else answer
+    except TimeoutError as error:
+        if not limit.expired():  # the function's own
+            raise
+        raise _too_late(question) from error
     except asyncio.CancelledError as error:
         if task is None or task.cancelling() > cancelled:
             raise
@@ -150,6 +159,10 @@ def _leave(future: Future[Any], question: Ask) -> None:
     if not future.done():
         _late[future] = _given(question)
         future.add_done_callback(lambda done: _late.pop(done, None))
+
+
+def _too_late(question: Ask) -> TimeoutError:
+    return TimeoutError(f"{_name(question)} gave no answer within {question.deadline:g} seconds")
 
 
 def _given(question: Ask) -> Any:

@@ -71,9 +71,18 @@ def test_it_sees_the_context_of_who_asks(way: Way) -> None:
 
 
 def test_a_deadline_holds_for_the_caller(way: Way, hanging: Hanging) -> None:
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match=f"Hanging gave no answer within {SOON} seconds"):
         way(Ask(hanging, ("a",), SOON))
     assert not hanging.go.is_set()
+
+
+def test_a_function_says_itself_what_was_too_late(way: Way) -> None:
+    def impatient() -> None:
+        raise TimeoutError("mine")
+
+    for deadline in (None, LONG):
+        with pytest.raises(TimeoutError, match=r"^mine$"):
+            way(Ask(impatient, (), deadline))
 
 
 def test_a_function_that_hangs_is_not_asked_for_ever(way: Way, hanging: Hanging) -> None:

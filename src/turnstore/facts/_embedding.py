@@ -150,7 +150,11 @@ class Embedder:
             )
             raise ValueError(msg)
         try:
-            return np.asarray(rows, dtype=np.float64)
+            found = np.asarray(rows)
+            if np.iscomplexobj(found):
+                msg = f"embedder {self.name} answers real numbers, not {found.dtype}"
+                raise TypeError(msg)
+            return found.astype(np.float64, copy=False)
         except ValueError as error:
             msg = (
                 f"embedder {self.name} answered vectors of different sizes, or no numbers: "

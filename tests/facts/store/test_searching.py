@@ -241,6 +241,8 @@ WRONG: dict[str, tuple[type[Exception], Any]] = {
     "empty": (ValueError, lambda _: [[]]),
     "flat": (ValueError, lambda _: [1.0]),
     "NaN": (ValueError, lambda _: [[float("nan")] * DIMENSIONS]),
+    "complex": (TypeError, lambda texts: np.array(embed(texts)) * 1j),
+    "some complex": (TypeError, lambda texts: [[1j, *row[1:]] for row in embed(texts)]),
     "infinity": (ValueError, lambda _: [[float("inf")] * DIMENSIONS]),
     "zero": (ValueError, lambda _: [[0.0] * DIMENSIONS]),
 }
@@ -295,7 +297,7 @@ async def test_an_embedder_that_is_too_late_is_an_error(new_facts: NewFacts, raw
         return embed(texts)
 
     facts = new_facts(embed=slow, deadline=0.02)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match=r"slow gave no answer within 0\.02 seconds"):
         await facts.add("ada", "Ada swims.")
     go_on.set()
     assert raw().records == {}
