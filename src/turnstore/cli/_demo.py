@@ -96,7 +96,9 @@ def _run(terminal: Terminal, stack: ExitStack, *, cluster: bool) -> None:
         "ttl_seconds": _TTL.total_seconds(),
         "id": _ID,
     }
-    chat = Store(client, name=_NAME, prefix=place["prefix"], ttl=_TTL).conversation(_ID)
+    # With a client of its own: Ctrl-C may leave the other one with an answer that nobody has read.
+    store = Store.from_url(url, cluster=cluster, name=_NAME, prefix=place["prefix"], ttl=_TTL)
+    chat = stack.enter_context(store).conversation(_ID)
     stack.enter_context(_removed(chat))
     with Process(place, model.base_url) as first, Process(place, model.base_url) as second:
         _first(terminal, chat, first, model)
@@ -128,7 +130,7 @@ def _connected(url: str, *, cluster: bool) -> Any:
     try:
         client = kind.from_url(url)
         client.ping()
-    except (redis.RedisError, redis.RedisClusterException, OSError, ValueError) as error:
+    except (redis.RedisError, redis.RedisClusterException, OSError, TypeError, ValueError) as error:
         raise DemoError(f"Redis at {_public(url)} cannot be used: {error}") from error
     return client
 
