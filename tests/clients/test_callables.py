@@ -205,6 +205,24 @@ def test_the_function_that_was_left_is_closed(chat: Conversation) -> None:
     assert ended == [1]
 
 
+class Piece(str):
+    """A piece of a text, which notices when it is added to another one."""
+
+    __slots__ = ()
+
+    def __radd__(self, other: str) -> str:
+        pytest.fail(f"{len(other)} characters were copied to add {len(self)}")
+
+
+def test_many_pieces_are_joined_once(chat: Conversation) -> None:
+    def speak(messages: list[Json]) -> Iterator[Any]:
+        yield {"role": "assistant", "content": f"{len(messages)} message"}
+        yield from map(Piece, "abc" * 100)
+
+    assert len(list(chat.wrap(speak)("Hi"))) == 301  # type: ignore[arg-type]
+    assert [message["content"] for message in chat.read()][1:] == ["1 message", "abc" * 100]
+
+
 def test_messages_and_texts_may_be_yielded_together(chat: Conversation) -> None:
     def ask(messages: list[Json]) -> Iterator[Any]:
         *before, last = loop(messages)

@@ -162,6 +162,7 @@ class _Said:
 
     def __init__(self) -> None:
         self._said: list[Any] = []
+        self._text: list[str] = []  # the pieces of the message that has not ended
 
     def add(self, piece: Any) -> None:
         if not isinstance(piece, str | Mapping) and not hasattr(piece, "model_dump"):
@@ -170,13 +171,20 @@ class _Said:
             raise TypeError(
                 f"a function with a memory yields text or messages, not {type(piece).__name__}"
             )
-        if isinstance(piece, str) and self._said and isinstance(self._said[-1], str):
-            self._said[-1] += piece
+        if isinstance(piece, str):
+            self._text.append(piece)
         else:
+            self._end_text()
             self._said.append(piece)
 
+    def _end_text(self) -> None:
+        if text := "".join(self._text):
+            self._said.append(text)
+        self._text.clear()
+
     def keep(self, turn: PendingTurn | AsyncPendingTurn) -> None:
-        if said := [one for one in self._said if one != ""]:
+        self._end_text()
+        if said := self._said:
             answer = said[0] if len(said) == 1 else said
             keep(turn, said, answer)
 
