@@ -13,7 +13,7 @@ local REWRITTEN = {
   facts = CHANGED.facts, norms = CHANGED.norms, postings = { "HGET", "HDEL", "HGETALL" },
 }
 local REMOVED = {
-  facts = { "HGET", "HDEL" }, norms = { "HGET", "HDEL" }, order = { "ZREM" },
+  facts = { "HGET", "HDEL" }, norms = { "HGET", "HDEL", "HGETALL" }, order = { "ZREM" },
   used = { "ZREM" }, uses = { "HDEL" }, postings = { "HGET", "HDEL", "HGETALL" },
 }
 local PUT = { plain = { "HSET" }, vectorset = { "VADD" }, search = { "HSET" } }
@@ -30,7 +30,7 @@ local function commands_of(change)
     return NEW, PUT, NOTHING
   elseif change.kind == "add" then
     return KNOWN, NOTHING, NOTHING
-  elseif change.kind == "remove" then
+  elseif change.kind == "remove" or change.kind == "discard" then
     return REMOVED, DROPPED, DROPPED
   elseif change.kind == "close" then
     local opens = string.match(change.detail, "^%S+ (%S+)") == OPEN

@@ -50,10 +50,11 @@ local function replace_fact(keys, change, spaces, owner)
 end
 
 local function remove_fact(keys, change, spaces)
-  local fact = stored(keys, change.id)
-  if not fact then
+  local text = redis.call("HGET", keys.facts, change.id)
+  if not text then
     return "0"
   end
+  local fact = parse_fact(text) or damaged(keys, change.id)
   free_norm(keys, fact, change.id)
   redis.call("HDEL", keys.facts, change.id)
   redis.call("ZREM", keys.order, change.id)
@@ -67,7 +68,7 @@ end
 
 local ACTS = {
   add = add_fact, replace = replace_fact, close = close_fact, remove = remove_fact,
-  see = see_fact, unsee = unsee_fact,
+  discard = remove_fact, see = see_fact, unsee = unsee_fact,
 }
 
 -- Makes all changes; answers what became of each, and how all of them are undone.

@@ -19,6 +19,9 @@ local function unfit(keys, change, lists, began)
   if text then
     fact, refusal = parse_fact(text)
   end
+  if change.kind == "discard" and refusal and string.find(refusal, "^CORRUPT") then
+    refusal = nil
+  end
   local new = change.record ~= "" and parse_fact(change.record)
   if new and not refusal then
     refusal = was_forgotten(lists, new.conversation, began)

@@ -6,6 +6,17 @@ local function stored(keys, id)
   return text and parse_fact(text) or nil
 end
 
+-- What else has it tells of a fact that cannot be read what it says; its terms are looked for.
+local function damaged(keys, id)
+  local norms = redis.call("HGETALL", keys.norms)
+  for place = 2, #norms, 2 do
+    if norms[place] == id then
+      return { norm = norms[place - 1], terms = -1 }
+    end
+  end
+  return { norm = "-", terms = -1 }
+end
+
 local function free_norm(keys, fact, id)
   if redis.call("HGET", keys.norms, fact.norm) == id then
     redis.call("HDEL", keys.norms, fact.norm)

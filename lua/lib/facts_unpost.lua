@@ -13,6 +13,8 @@ local function unpost_term(key, term, records, facts)
   for _, fact in ipairs(facts) do
     local start = record_of(records, fact.id)
     if start then
+      local high, low = string.byte(records, start + RECORD_BYTES - 2, start + RECORD_BYTES - 1)
+      fact.length = fact.length or high * 256 + low
       table.insert(cuts, start)
       fact.found = fact.found + 1
     end
@@ -38,12 +40,12 @@ local function posted(change, fact)
 end
 
 -- Takes facts out of the index, all at once: a term that many have is written but once. `list`
--- are the terms that the text has now; where an earlier version found others in it, all terms
--- are looked through.
+-- are the terms that the text has now; where an earlier version found others in it, or nobody
+-- can read it, all terms are looked through.
 local function unpost(key, facts)
   local of_term, length = {}, 0
   for _, fact in ipairs(facts) do
-    fact.found, length = 0, length + fact.length
+    fact.found = 0
     each_term(fact.list, 0, function(term)
       of_term[term] = of_term[term] or {}
       table.insert(of_term[term], fact)
@@ -63,6 +65,9 @@ local function unpost(key, facts)
     if string.sub(all[place], 1, 1) ~= "#" then
       unpost_term(key, all[place], all[place + 1], others)
     end
+  end
+  for _, fact in ipairs(facts) do
+    length = length + (fact.length or 0)
   end
   count_fact(key, -#facts, -length)
 end

@@ -43,6 +43,8 @@ class AsyncUpkeep:
     async def forget(self, owner: str, id: str) -> bool:  # noqa: A002 - the name of the field
         """Remove a fact of an owner, with its vector and its words.
 
+        Also one that cannot be read: then all that has its id goes with it.
+
         Args:
             owner: Whose it is.
             id: Of the fact.
@@ -52,10 +54,12 @@ class AsyncUpkeep:
 
         Raises:
             TypeError, ValueError: An argument is of no use; nothing was removed.
+            FormatError: A later version has written it; it was left as it is.
             ErasedError, ServerError: As for `add`.
 
         Cost:
-            Three round trips.
+            Three round trips. Of a fact that cannot be read, all words of the owner are looked
+            through.
 
         Example:
             >>> id = (await facts.add("ada", "Ada likes tea.")).id
@@ -292,7 +296,9 @@ class AsyncUpkeep:
             owner: Whose facts; None is everybody's.
 
         Returns:
-            What is stored, and whether all of it can be found.
+            What is stored, and whether all of it can be found. No fact is read for it: one that
+            is damaged, which makes each search of its owner a `CorruptTurnError`, does not
+            show. `retain(dry_run=True)` reads all, and names it.
 
         Raises:
             TypeError, ValueError: It is no owner's id; nothing was sent.

@@ -180,6 +180,8 @@ class Health:
     def is_well(self) -> bool:
         """Whether nothing has failed, and each fact has its vector.
 
+        Whether each can be read is not looked at: `retain(dry_run=True)` reads all of them.
+
         An index that is being built passes by itself, and turns wait for their extraction as long
         as its settings say, or for `Extraction.run` where the process that was to read them is
         gone: look at `indexing` and `lag` for as long as they should not last.

@@ -37,6 +37,7 @@ __all__ = [
     "Close",
     "Commit",
     "CursorMove",
+    "Discard",
     "Remove",
     "Replace",
     "Seen",
@@ -129,6 +130,12 @@ class Remove(NamedTuple):
     unless_changed: bool = False
 
 
+class Discard(NamedTuple):
+    """Remove a fact that cannot be read, with whatever else has its id."""
+
+    id: str
+
+
 class Replace(NamedTuple):
     """Put a changed fact in the place of one that was read, unless it was changed meanwhile.
 
@@ -143,7 +150,7 @@ class Replace(NamedTuple):
     vector: Vector | None
 
 
-Change: TypeAlias = Add | Close | Seen | Unseen | Remove | Replace
+Change: TypeAlias = Add | Close | Seen | Unseen | Remove | Discard | Replace
 
 
 class CursorMove(NamedTuple):
@@ -372,6 +379,8 @@ def _parts(place: OwnerPlace, change: Change, engine: Engine) -> _Part:
         fact = change.record.fact
         revision = change.record.revision if change.unless_changed else ""
         return ("remove", fact.id, revision, b"", term_list(terms(fact.text)), b"", b"", "")
+    if isinstance(change, Discard):
+        return ("discard", change.id, "", b"", b"", b"", b"", "")
     if isinstance(change, Close):
         before = change.valid_to_before
         detail = (

@@ -7,12 +7,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore._calls import Call, Flow, in_steps, pairs_of
 from turnstore._checks import check_turn_id
+from turnstore.errors import CorruptTurnError
 from turnstore.results import Turn
 
 from .._owner import OwnerPlace, script_call
 from ..engines import Plain
 from .adding import check_id
-from .commit import Blocked, Change, Commit, Remove, Unseen, again, batches, begin, commit, renew
+from .commit import (
+    Blocked,
+    Change,
+    Commit,
+    Discard,
+    Remove,
+    Unseen,
+    again,
+    batches,
+    begin,
+    commit,
+    renew,
+)
 from .counting import check_whole, records_of
 from .reading import read_records
 from .record import Record, exchange_norm
@@ -48,12 +61,19 @@ class Entry(NamedTuple):
 
 
 def forget(base: Base, owner: str, id: str) -> Flow[bool]:  # noqa: A002 - the name of the field
-    """Remove a fact: three calls."""
+    """Remove a fact, readable or not: three calls."""
     place = base.ground.owner(owner)
     check_id(id)
-    records = yield from read_records(place, [id])
     ttl_ms = base.settings.ttl_ms
-    removed = yield from remove(place, list(records.values()), "forget", ttl_ms=ttl_ms)
+
+    def discarded() -> Flow[Sequence[str]]:
+        return (yield from _change(place, [Discard(id)], "forget", ttl_ms))
+
+    try:
+        records = yield from read_records(place, [id])
+        removed = yield from remove(place, list(records.values()), "forget", ttl_ms=ttl_ms)
+    except CorruptTurnError:
+        return "1" in (yield from again(discarded, ("spaces",)))
     return bool(removed)
 
 

@@ -150,7 +150,10 @@ def decode(id: str, raw: bytes) -> Record:  # noqa: A002 - the name of the field
     try:
         return _read(id, fields, _json.loads(body))
     except (ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
-        msg = f"fact {id}: what is stored is not one of ours; it was left as it is"
+        msg = (
+            f"fact {id}: what is stored is not one of ours; it was left as it is. facts.forget() "
+            "removes it"
+        )
         raise CorruptTurnError(msg) from error
 
 
