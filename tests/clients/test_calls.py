@@ -383,6 +383,17 @@ async def test_a_body_that_is_no_dict_is_refused(ada: AsyncOpenAI) -> None:
         await ada.post("/chat/completions", body=b"{}", cast_to=object)
 
 
+@pytest.mark.parametrize("content", [b"hello", bytearray(b"x"), {1}])
+async def test_bytes_are_refused_though_the_sdk_makes_a_list_of_them(
+    ada: AsyncOpenAI, chat: AsyncConversation, api: Api, model: ModelServer, content: Any
+) -> None:
+    asked = [{"role": "user", "content": given} for given in ("Hi", content)]
+    with pytest.raises(ValueError, match=r"message 1: \.content is a list of numbers"):
+        await api.create(ada, asked)
+    assert model.requests == []
+    assert await chat.read() == []
+
+
 async def test_client_post(ada: AsyncOpenAI, chat: AsyncConversation) -> None:
     body = CHAT.asked("My name is Ada.")
     answer: Any = await ada.post("/chat/completions", body=body, cast_to=object)

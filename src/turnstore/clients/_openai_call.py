@@ -10,6 +10,7 @@ from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
 from turnstore.clients import _calling
+from turnstore.clients._deltas import is_dict, is_list
 from turnstore.clients._endpoints import ENDPOINTS
 
 if TYPE_CHECKING:
@@ -54,8 +55,10 @@ class Call(_calling.Call):
         headers: Any = options.headers or {}  # false also if they were not given
         self._headers: dict[str, Any] = dict(headers)
         raw = next((v for k, v in self._headers.items() if k.lower() == _RAW.lower()), "")
+        given = endpoint.given({**self._body, **self._extra})
+        _refuse_bytes(given)
         super().__init__(
-            endpoint.given({**self._body, **self._extra}),
+            given,
             format=endpoint.format,
             read=endpoint.read,
             folding=endpoint.folding(),
@@ -79,3 +82,18 @@ class Call(_calling.Call):
                 "headers": headers,
             }
         )
+
+
+def _refuse_bytes(messages: Any) -> None:
+    """Refuse content in bytes, of which the SDK has made a list of their numbers by now.
+
+    Raises:
+        ValueError: There is some.
+    """
+    for place, message in enumerate(messages if is_list(messages) else ()):
+        content = message.get("content") if is_dict(message) else None
+        if is_list(content) and any(isinstance(part, int | float) for part in content):
+            raise ValueError(
+                f"message {place}: .content is a list of numbers, as the openai package makes one "
+                "of bytes; give text or parts; nothing was sent"
+            )
