@@ -82,8 +82,8 @@ class PendingTurn(Pending):
         """Pass on the chunks of a stream that somebody else reads, and may leave unread.
 
         For adapters that keep the block open while the stream is read. Under
-        `on_conflict="serialize"` the lease is no longer renewed where the reader takes no
-        chunk for as long as its `ttl`; waiting for the model does not count.
+        `on_conflict="serialize"` a reader who takes no chunk is not waited for: the lease is
+        free after its `ttl`, at most 4/3 of it; waiting for the model does not count.
         """
         self._hand_out()
         return chunks if self._holding is None else self._holding.follow(chunks)
@@ -167,8 +167,8 @@ class AsyncPendingTurn(Pending):
         """Pass on the chunks of a stream that somebody else reads, and may leave unread.
 
         For adapters that keep the block open while the stream is read. Under
-        `on_conflict="serialize"` the lease is no longer renewed where the reader takes no
-        chunk for as long as its `ttl`; waiting for the model does not count.
+        `on_conflict="serialize"` a reader who takes no chunk is not waited for: the lease is
+        free after its `ttl`, at most 4/3 of it; waiting for the model does not count.
         """
         self._hand_out()
         return chunks if self._holding is None else self._holding.follow(chunks)
