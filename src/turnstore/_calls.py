@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from ._scripts import Script
-from .errors import UnavailableError
+from .errors import ServerError, UnavailableError
 
 __all__ = ["Ask", "Call", "Flow", "Pause", "Scan", "Step", "Together", "in_steps", "pairs_of"]
 
@@ -130,12 +130,13 @@ def in_steps(work: Callable[P, Flow[R]]) -> Callable[P, Flow[R]]:
                     step = running.send(reply)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
-        except UnavailableError as error:
-            if wrote and not error.outcome_unknown:
+        except ServerError as error:
+            if wrote and not getattr(error, "outcome_unknown", False):
                 error.args = (
                     f"{error}. A part of what was asked for was done before: do it again",
                 )
-                error.outcome_unknown = True
+                if isinstance(error, UnavailableError):
+                    error.outcome_unknown = True
             raise
 
     return flow

@@ -26,11 +26,12 @@ from redis.backoff import ExponentialBackoff
 from redis.client import Pipeline as SyncPipeline
 from redis.retry import Retry
 
+from . import _unread
 from ._asking import aask, ask
 from ._calls import Ask, Call, Flow, Pause, Scan, Step, Together
 from ._faults import FAULTS, another_loop, is_of_another_loop, translated
 from ._scripts import Script
-from .errors import TurnstoreError, UnavailableError
+from .errors import UnavailableError
 
 __all__ = [
     "AsyncClient",
@@ -74,11 +75,10 @@ def run(client: Client, flow: Flow[R]) -> R:
             try:
                 reply = _send(client, step) if isinstance(step, Call) else _do(client, step)
             except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
-                if not isinstance(error, TurnstoreError):
-                    _close_idle(client, step)
+                _unread.close(client, step, error)
                 step = flow.throw(error)
-            except BaseException:
-                _close_idle(client, step)
+            except BaseException as error:
+                _unread.close(client, step, error)
                 raise
             else:
                 step = flow.send(reply)
@@ -114,28 +114,15 @@ async def arun(client: AsyncClient, flow: Flow[R], step: Step | None = None) -> 
                 step = flow.throw(error)
                 return await unbroken(arun(client, flow, step), "a cancelled operation")
             except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
+                await _unread.aclose(client, step, error)
                 step = flow.throw(error)
+            except (KeyboardInterrupt, SystemExit) as error:
+                await _unread.aclose(client, step, error)
+                raise
             else:
                 step = flow.send(reply)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # StopIteration.value is Any
-
-
-def _close_idle(client: Client, step: Step) -> None:
-    """Close what was given back to the pool with a reply in it that nobody has read.
-
-    So it is where a signal handler raises in the middle of a command: Ctrl-C, a time limit. The
-    next command would be answered with that reply, which may be another user's. redis-py looks
-    whether there is one, but not with its default options of version 8, nor for one on its way.
-    """
-    if isinstance(step, Ask | Pause):  # which use no connection of ours
-        return
-    anyone: Any = client
-    nodes = anyone.get_nodes() if isinstance(client, redis.RedisCluster) else ()
-    for one in [node.redis_connection for node in nodes] or [anyone]:
-        pool = getattr(one, "connection_pool", None)  # a node has none before it is used
-        if pool is not None:
-            pool.disconnect(inuse_connections=False)
 
 
 def _check_loop(client: AsyncClient) -> None:
@@ -246,9 +233,7 @@ def _faults_of(client: Client | AsyncClient) -> tuple[type[Exception], ...]:
     return FAULTS if isinstance(client, redis.Redis) else (*FAULTS, RuntimeError)
 
 
-def _do(client: Client, step: Step) -> Any:
-    if isinstance(step, Call):
-        return _send(client, step)
+def _do(client: Client, step: Together | Scan | Ask | Pause) -> Any:
     if isinstance(step, Together):
         return _send_together(client, step)
     if isinstance(step, Scan):
@@ -256,9 +241,7 @@ def _do(client: Client, step: Step) -> Any:
     return time.sleep(step.seconds) if isinstance(step, Pause) else ask(step)
 
 
-async def _ado(client: AsyncClient, step: Step) -> Any:
-    if isinstance(step, Call):
-        return await _asend(client, step)
+async def _ado(client: AsyncClient, step: Together | Scan | Ask | Pause) -> Any:
     if isinstance(step, Together):
         return await _asend_together(client, step)
     if isinstance(step, Scan):
