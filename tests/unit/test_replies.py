@@ -44,6 +44,12 @@ def test_numbers_add_up_and_all_else_is_of_the_newest() -> None:
     assert added({"fast": True}, {"fast": True}) == {"fast": True}
 
 
+def test_a_null_takes_nothing_away() -> None:
+    first: Json = {"total": 3, "details": {"cached": 1}}
+    assert added(first, {"total": None, "details": None, "tier": None}) == {**first, "tier": None}
+    assert added(first, {"details": {"cached": None}}) == first
+
+
 def test_the_newest_reply_counts_but_not_before_the_caller() -> None:
     meta: Json = {"model": "mine"}
     told = note(meta, {}, {"model": "a", "finish_reason": "tool_calls"})

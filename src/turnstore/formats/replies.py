@@ -25,11 +25,16 @@ def known(**fields: Any) -> Message:
 
 
 def added(usage: Message, further: Message) -> Message:
-    """Add up what several requests of one turn used; what is no number is that of the newest."""
+    """Add up what several requests of one turn used; what is no number is that of the newest.
+
+    A null says nothing: what was known stays.
+    """
     return usage | {name: _sum(usage.get(name), value) for name, value in further.items()}
 
 
 def _sum(old: Any, new: Any) -> Any:
+    if new is None:
+        return old
     if isinstance(old, dict) and isinstance(new, dict):
         return added(old, new)
     numbers = all(type(value) in (int, float) for value in (old, new))
