@@ -34,7 +34,7 @@ RETURNS {added, revision, turns, messages, tokens, dropped, replaced}
   revision  text  of the element with this turn id
   turns, messages, tokens  int  what the conversation holds now
   dropped   int   turns dropped from the front
-  replaced  int   1 what was to go is not there, now or since before; 0 it still is
+  replaced  int   1 what was to go is not there, now or since before; 0 it is, or is not readable
 
 ERRORS
   CONFLICT <revision>  not at `expected`, or nothing to continue; nothing was written
@@ -92,7 +92,7 @@ local newer = newer_than(head, turn_id)
 if newer then
   give_back(queue, lease)
   local its = string.format("%d-", head.no - newer) .. turn_id
-  return append_answer(head, 0, its, 0, first and 0 or 1)
+  return append_answer(head, 0, its, 0, (first or unread) and 0 or 1)
 end
 local owner
 if generation then
@@ -107,8 +107,7 @@ if refusal then
 end
 
 local first_turn, place = head.first_turn, first.no - head.first_no + 1
--- All that is held goes: noted as before the millisecond of the new turn, which stays.
-local undone = place == 1 and owner or nil
+local undone = place == 1 and owner or nil -- all that is held goes
 refusal = undo_before(turns, head, first)
 if refusal then
   return redis.error_reply(refusal)
@@ -132,6 +131,7 @@ redis.call("LSET", turns, place, element)
 redis.call("LTRIM", turns, dropped, place)
 redis.call("LSET", turns, 0, head_text(head))
 set_life(ttl_ms, turns, summary)
-note_undone(cleared, undone, member, 1000)
+local before_us = 1000 -- the millisecond of the new turn, which stays
+note_undone(cleared, undone, member, before_us)
 give_back(queue, lease)
 return append_answer(head, 1, revision(head), head.first_turn - first_turn, 1)

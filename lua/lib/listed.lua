@@ -34,7 +34,7 @@ local function is_undone(conversations, cleared, member)
   local undone = tonumber(redis.call("ZSCORE", cleared, member .. ":undone") or 0)
   local written = tonumber(redis.call("ZSCORE", conversations, member) or 0)
   local time = redis.call("TIME")
-  return undone > written and undone > time[1] * 1000000 + time[2] - LONGEST_US
+  return undone >= written and undone > time[1] * 1000000 + time[2] - LONGEST_US
 end
 
 -- Puts a conversation at the head of its owner's lists, and takes off some of those that have

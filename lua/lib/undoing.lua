@@ -56,14 +56,16 @@ local function undoing_forbidden(cleared)
   return forbidden(cleared, "ZADD", "ZREMRANGEBYSCORE", "PEXPIRE")
 end
 
--- Notes that all turns of a conversation were undone, so long ago: without any it looks like one
--- that has expired. Under a name of its own, since a turn that is under way is stored all the
--- same; where there is no owner, nothing.
+-- Notes that all turns of a conversation were undone, so long before now, or before its last
+-- write, whose number may be ahead of the clock: without any it looks like one that has expired.
+-- Under a name of its own, since a turn that is under way is stored all the same; where there is
+-- no owner, nothing.
 local function note_undone(cleared, owner, member, ago_us)
   if not owner then
     return
   end
-  redis.call("ZADD", cleared, string.format("%d", owner.now_us - ago_us), member .. ":undone")
+  local number = math.max(owner.number, owner.now_us) - ago_us
+  redis.call("ZADD", cleared, string.format("%d", number), member .. ":undone")
   redis.call("ZREMRANGEBYSCORE", cleared, "-inf", string.format("%d", owner.now_us - LONGEST_US))
   redis.call("PEXPIRE", cleared, REMEMBERED_MS)
 end

@@ -76,6 +76,11 @@ def test_an_id_that_is_known_replaces_nothing(raw: Raw) -> None:
     assert [item.decode() for item in raw.held] == THREE
 
 
+def test_what_cannot_be_read_is_still_there(raw: Raw) -> None:
+    raw.put([HEAD, THREE[1], "hello", THREE[3]])
+    assert raw.run("replace", turn_id="c")[0::6] == [0, 0]
+
+
 @pytest.mark.parametrize(
     "changed, says",
     [

@@ -36,6 +36,8 @@ class Chat:
     said: list[str] = field(default_factory=list)
     title: str | None = None
     """Outlasts an undo of all that was said, and nothing else that ends it."""
+    undone: bool = False
+    """Whether all that was said was undone, so that the title waits for what is said next."""
     last: int = 0
     """The place of its last write among all."""
     cleared: int = -1
@@ -43,7 +45,7 @@ class Chat:
 
     def end(self) -> None:
         """Be gone."""
-        self.said, self.title = [], None
+        self.said, self.title, self.undone = [], None, False
 
 
 @dataclass
@@ -100,6 +102,7 @@ class Machine(RuleBasedStateMachine):
     def _write(self, owner: str | None, id_: str, texts: list[str]) -> None:
         chat = self._chats[owner, id_]
         chat.said += texts
+        chat.undone = False
         chat.last = self._now()
 
     # what writes
@@ -171,7 +174,7 @@ class Machine(RuleBasedStateMachine):
         done = self._do(
             on_async, lambda store: store.conversation(id_, owner=owner).set_title(title)
         )
-        assert done == bool(chat.said)
+        assert done == (bool(chat.said) or chat.undone)
         if done:
             chat.title = title
 
@@ -200,11 +203,12 @@ class Machine(RuleBasedStateMachine):
     @rule(on_async=either, owner=somebody, verify=either)
     def erase(self, *, on_async: bool, owner: str, verify: bool) -> None:
         receipt = self._do(on_async, lambda store: store.erase(owner, verify=verify))
-        gone = [chat for (whose, _), chat in self._chats.items() if whose == owner and chat.said]
+        theirs = [chat for (whose, _), chat in self._chats.items() if whose == owner]
+        gone = [chat for chat in theirs if chat.said]
         assert receipt.conversations == len(gone)
         assert receipt.messages == sum(len(chat.said) for chat in gone)
         assert receipt.verified == verify
-        for chat in gone:
+        for chat in theirs:
             chat.end()
         self._erased[owner] = self._now()
         assert Owner(self._server, self._prefix, owner).stored == {"generation"}
@@ -234,7 +238,8 @@ class Machine(RuleBasedStateMachine):
     @rule(on_async=either, owner=owners, id_=ids)
     def rewind_all(self, *, on_async: bool, owner: str | None, id_: str) -> None:
         self._do(on_async, lambda store: store.conversation(id_, owner=owner).rewind(99))
-        self._chats[owner, id_].said = []
+        chat = self._chats[owner, id_]
+        chat.said, chat.undone = [], chat.undone or bool(chat.said)
 
     @rule(owner=owners, id_=ids)
     def run_out(self, *, owner: str | None, id_: str) -> None:
