@@ -386,7 +386,7 @@ def _read_appended(reply: list[Any]) -> Appended:
 
 def _read_replaced(cut: Cut, reply: list[Any]) -> Appended:
     gone = reply[6] if cut.first else not reply[0]
-    return replace(_read_appended(reply[:6]), replaced=cut.ids if gone else ())
+    return replace(_read_appended(reply[:6]), replaced_ids=cut.ids if gone else ())
 
 
 def _read_unchanged(reply: list[Any]) -> Appended:

@@ -392,7 +392,7 @@ class Pending:
             raise self._unsaved(error) from error
         if self._was_saved and self.saved.duplicate:
             log.warning("the reply was not stored: the turn had been saved before the model spoke")
-        self._note_replaced(self.saved.replaced)
+        self._note_replaced(self.saved.replaced_ids)
         if hold is not None:
             hold.over = True  # the append gave the lease back
         yield from self._finish(self.saved)

@@ -15,6 +15,7 @@ from .errors import (
     LeaseLostError,
     SaveError,
     TurnConflictError,
+    TurnGoneError,
     TurnIdReusedError,
 )
 from .messages import Format, Message, format_named
@@ -78,6 +79,8 @@ def not_saved(error: Exception, reply: Any, turn: Any, trouble: Exception | None
             turn=turn,
         )
     msg = f"the model answered, but the turn was not saved: {error}"
+    if isinstance(error, TurnGoneError):  # trimmed, or told by a summary: nothing else was written
+        return TurnConflictError(msg, reply=reply, turn=turn)
     if isinstance(error, ErasedError):
         return ErasedError(msg, reason=error.reason, reply=reply, turn=turn)
     if not isinstance(error, LeaseLostError):

@@ -20,20 +20,21 @@ class Replaces:
 
     Attributes:
         ids: Its id, or those of its pieces.
+        number: Its ordinal; None where only its id is known.
         done: Whether it was replaced: what comes then replaces nothing.
 
     Raises:
         TypeError, ValueError: It names no turn.
     """
 
-    __slots__ = ("_number", "done", "ids")
+    __slots__ = ("done", "ids", "number")
 
     def __init__(self, turn: Turn | str) -> None:
         if not isinstance(turn, Turn | str):
             msg = f"replaces is a Turn or the id of one, not {type(turn).__name__}"
             raise TypeError(msg)
         self.ids = turn.ids if isinstance(turn, Turn) else (check_turn_id(turn),)
-        self._number = turn.number if isinstance(turn, Turn) else None
+        self.number = turn.number if isinstance(turn, Turn) else None
         self.done = False
 
     def check_id(self, turn_id: str) -> None:
@@ -48,7 +49,7 @@ class Replaces:
 
     def is_meant(self, row: Row) -> bool:
         """Tell whether an element is of the turn."""
-        return row[_TURN_ID] in self.ids and self._number in (None, row[_TURN])
+        return row[_TURN_ID] in self.ids and self.number in (None, row[_TURN])
 
 
 class Search:
@@ -80,7 +81,7 @@ class Search:
         Raises:
             TurnGoneError: The turn is not held, and was not replaced by this one before.
         """
-        whole = tokens_before is not None or not rows
+        whole = tokens_before is not None or not rows or self._are_past(rows)
         self._rows, self._start, self._tokens_before = rows, None, tokens_before or 0
         meant = [at for at, row in enumerate(rows) if self._replaces.is_meant(row)]
         if not meant and whole:
@@ -100,6 +101,11 @@ class Search:
         if start or whole:
             self._start = start
         return rows[:start]
+
+    def _are_past(self, rows: list[Row]) -> bool:
+        """Tell whether no older elements are of the turn, nor of a save that was done before."""
+        number = self._replaces.number
+        return number is not None and rows[0][_TURN] < number and len(rows) >= self._known
 
     def mark(self, history: History) -> None:
         """Note in a history what goes; its revision is that of the whole conversation.

@@ -371,7 +371,8 @@ class Conversation(Keeping):
             Nothing here; one round trip on entering, one on leaving. "serialize" takes one
             more on entering, some each second while it waits, and one in ten seconds then.
             `on_duplicate="raise"` takes one more where the window shows less than 32 turns, and
-            `replaces` one on a Cluster, and some where many turns go.
+            `replaces` one on a Cluster, and some where many turns go; where only the id of a turn
+            is given, and it is not held, all of the conversation is read.
 
         Example:
             >>> with chat.turn("My name is Ada.") as turn:

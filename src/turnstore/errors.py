@@ -129,8 +129,9 @@ class TurnGoneError(TurnstoreError):
     """The turn that another one was to replace is not held any more, or a summary tells of it.
 
     It was undone or replaced before, dropped as one of the oldest, or has expired with its
-    conversation; or a summary has taken it in, which would go on telling of it. On entering a
-    turn, the model was not asked. Nothing was written.
+    conversation; or a summary has taken it in, which would go on telling of it. Raised on
+    entering a turn: the model was not asked, and nothing was written. What comes while the model
+    answers is a `TurnConflictError`.
     """
 
 
@@ -206,7 +207,9 @@ def _restore_save_error(kind: type[SaveError], args: tuple[Any, ...], state: Any
 class TurnConflictError(SaveError, ConflictError):
     """Another turn was saved first, and this one was told not to follow it.
 
-    Raised with `on_conflict="reject"`. Nothing was written; `reply` is the answer.
+    Raised with `on_conflict="reject"`, and with `replaces`: there also, without revisions, where
+    the turn to be replaced was dropped, or taken in by a summary, while the model answered.
+    Nothing was written, and saving again does not help; `reply` is the answer.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class Appended:
         messages: Messages that it holds now.
         tokens: Their tokens, as counted when they were appended.
         dropped: Turns dropped from the front to keep within `max_messages`.
-        replaced: The ids of the turns that this one has replaced, of all their pieces, oldest
+        replaced_ids: The ids of the turns that this one has replaced, of all their pieces, oldest
             first. Where this turn was saved before its block began, only those that were named.
     """
 
@@ -54,7 +54,7 @@ class Appended:
     messages: int
     tokens: int
     dropped: int
-    replaced: tuple[str, ...] = ()
+    replaced_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class History(list[dict[str, Any]]):
 
     began = 0  # the number that its owner gave to the turn, where both are
     beside: Any = None  # what was read beside it
-    cut: Cut | None = None  # what was read behind it, and goes when it is replaced
+    cut: Cut | None = None  # the turns behind it, which go when the new turn is saved
 
     def __init__(self, rows: list[Row], tokens_before: int, *, has_older: bool) -> None:
         super().__init__(_element.messages_of(rows))

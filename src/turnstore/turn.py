@@ -101,7 +101,8 @@ class PendingTurn(Pending):
         Raises:
             SaveError: It could not be saved; the error carries the reply.
             RuntimeError: There is no reply yet.
-            TurnConflictError: Another turn came first, under `on_conflict="reject"`.
+            TurnConflictError: Another turn came first, under `on_conflict="reject"` or
+                with `replaces`.
             LeaseLostError: Under `on_conflict="serialize"`, another turn may have begun.
             ErasedError: The owner was erased, or the conversation cleared, since it began.
         """
@@ -186,7 +187,8 @@ class AsyncPendingTurn(Pending):
         Raises:
             SaveError: It could not be saved; the error carries the reply.
             RuntimeError: There is no reply yet.
-            TurnConflictError: Another turn came first, under `on_conflict="reject"`.
+            TurnConflictError: Another turn came first, under `on_conflict="reject"` or
+                with `replaces`.
             LeaseLostError: Under `on_conflict="serialize"`, another turn may have begun.
             ErasedError: The owner was erased, or the conversation cleared, since it began.
         """

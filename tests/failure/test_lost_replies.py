@@ -82,7 +82,7 @@ async def _turn_replacing(chat: AsyncConversation) -> object:
     async with chat.turn("d", turn_id="d", replaces="b") as turn:
         turn.reply("e")
     assert turn.saved
-    return turn.saved.revision, turn.saved.turns, turn.saved.replaced
+    return turn.saved.revision, turn.saved.turns, turn.saved.replaced_ids
 
 
 OPERATIONS = {

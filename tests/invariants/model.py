@@ -47,7 +47,7 @@ class Answer:
     messages: int
     tokens: int
     dropped: int
-    replaced: tuple[str, ...] = ()
+    replaced_ids: tuple[str, ...] = ()
 
 
 @dataclass
@@ -154,7 +154,7 @@ class Model:
         dropped = self.trim(messages=self.max_messages)
         self.life_ms = self.ttl_ms
         ids = tuple(piece.id for piece in gone)
-        return replace(self._answer(self.revision), dropped=dropped, replaced=ids)
+        return replace(self._answer(self.revision), dropped=dropped, replaced_ids=ids)
 
     def fork(self, target: Model, upto: int | None) -> None:
         """Copy to another conversation, which is empty or holds the copy already."""

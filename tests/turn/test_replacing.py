@@ -11,10 +11,11 @@ import pytest
 from tests.invariants.raw import look
 from tests.servers.facade import inner
 from tests.store.talk import KNOWN, assistant, fill, numbered, pttl, raw, texts, user
-from turnstore import SaveError, TurnConflictError, TurnGoneError, Window
+from turnstore import TurnConflictError, TurnGoneError, Window
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore
+    from tests.servers.proxy import Proxy
     from tests.servers.running import Server
     from turnstore import AsyncConversation, AsyncStore
 
@@ -40,7 +41,7 @@ async def test_the_newest_turn_is_answered_anew(store: AsyncStore) -> None:
         turn.reply("another answer")
         assert texts(await chat.read()) == numbered(1, 2, 3), "nothing goes before the save"
     assert turn.saved is not None
-    assert turn.saved.replaced == ("t3",)
+    assert turn.saved.replaced_ids == ("t3",)
     assert (turn.saved.revision, turn.saved.duplicate) == ("3-new", False)
     assert (turn.saved.turns, turn.saved.messages, turn.saved.dropped) == (3, 4, 0)
     turns = await chat.turns()
@@ -56,7 +57,7 @@ async def test_an_earlier_turn_takes_all_after_it_along(store: AsyncStore) -> No
         assert [one.id for one in turn.replaced] == ["t2", "t3", "t4", "t5"]
         turn.reply("a")
     assert turn.saved is not None
-    assert turn.saved.replaced == ("t2", "t3", "t4", "t5")
+    assert turn.saved.replaced_ids == ("t2", "t3", "t4", "t5")
     assert texts(await chat.read()) == ["1.1", "edited", "a"]
     # What went is not known any more: its ids are free.
     assert not (await chat.append("again", turn_id="t3")).duplicate
@@ -87,7 +88,7 @@ async def test_a_turn_in_pieces_goes_whole(store: AsyncStore, named: str) -> Non
     old = (await chat.turns())[1]
     assert old.ids == ("t2", "p2", "p3")
     turn = await say(chat, "new", replaces=old if named == "turn" else named)
-    assert turn.saved.replaced == ("t2", "p2", "p3", "t3")
+    assert turn.saved.replaced_ids == ("t2", "p2", "p3", "t3")
     assert texts(await chat.read()) == ["1.1", "new", "re new"]
 
 
@@ -103,7 +104,7 @@ async def test_a_result_of_a_tool_continues_the_turn_before(store: AsyncStore) -
     (whole,) = await chat.turns()
     assert whole.messages == [user("q"), calling, result, assistant("done")]
     assert turn.saved is not None
-    assert (turn.saved.turns, turn.saved.replaced) == (1, ("between",))
+    assert (turn.saved.turns, turn.saved.replaced_ids) == (1, ("between",))
 
 
 @pytest.mark.parametrize("window", [Window(turns=2), Window(messages=3), Window(tokens=30)])
@@ -127,7 +128,7 @@ async def test_it_is_found_at_any_distance(store: AsyncStore, count: int) -> Non
     await fill(chat, count)
     turn = await say(chat, "new", replaces="t2", window=Window(turns=1))
     assert texts(turn.history) == ["1.1"]
-    assert len(turn.saved.replaced) == count - 1
+    assert len(turn.saved.replaced_ids) == count - 1
     assert texts(await chat.read()) == ["1.1", "new", "re new"]
 
 
@@ -288,6 +289,34 @@ async def test_another_turn_that_has_its_id_now_is_not_the_one_that_was_read(
     await say(chat, "q", replaces="t2")  # an id is any turn that has it
 
 
+async def test_where_its_number_has_another_turn_no_older_ones_are_read(
+    new_store: NewStore, proxy: Proxy
+) -> None:
+    chat = new_store(at=proxy).conversation("c")
+    await fill(chat, 300)
+    old = (await chat.turns(1))[0]
+    await say(chat, "new", replaces=old)
+    reads = []
+    for gone in (old, old.id):
+        proxy.clear()
+        with pytest.raises(TurnGoneError):
+            await chat.turn("q", replaces=gone, window=Window(turns=1)).__aenter__()
+        reads.append(proxy.count("LRANGE"))
+    assert reads[0] < reads[1], "an id may be anywhere"
+
+
+async def test_a_save_that_was_done_is_found_behind_what_followed(store: AsyncStore) -> None:
+    chat = store.conversation("c")
+    await fill(chat, 5)
+    await say(chat, "job", turn_id="job")
+    await fill(chat, KNOWN - 3, start=6)
+    (old,) = await chat.turns(1)
+    await chat.rewind()
+    await chat.append("other")
+    turn = await say(chat, "job", turn_id="job", replaces=old, window=Window(turns=1))
+    assert turn.saved.duplicate
+
+
 # Something else was written meanwhile
 
 
@@ -349,7 +378,7 @@ async def test_the_same_revision_again_is_not_the_same_turn(
     turn.reply("the answer")
     await _renew(chat)
     left = raw(server, chat)
-    with pytest.raises(SaveError, match="not held any more") as caught:
+    with pytest.raises(TurnConflictError, match="not held any more") as caught:
         await turn.__aexit__(None, None, None)
     assert isinstance(caught.value.__cause__, TurnGoneError)
     assert caught.value.reply == "the answer"
@@ -365,14 +394,18 @@ async def test_a_trim_meanwhile(store: AsyncStore, server: Server) -> None:
     await turn.__aexit__(None, None, None)
     assert texts(await chat.read()) == ["q", "a"]
     assert turn.saved is not None
-    assert turn.saved.replaced == ("t3", "t4")
+    assert turn.saved.replaced_ids == ("t3", "t4")
     await fill(chat, 2, start=5)
     turn = await chat.turn("q", replaces="t5").__aenter__()
     turn.reply("a")
     await chat.trim(turns=1)
     left = raw(server, chat)
-    with pytest.raises(SaveError, match="not held any more"):
+    with pytest.raises(TurnConflictError, match="not held any more") as caught:
         await turn.__aexit__(None, None, None)
+    error = caught.value
+    assert (error.reply, error.expected, error.actual) == ("a", None, None)
+    with pytest.raises(TurnConflictError, match="not held any more"):  # again does not help
+        await error.turn.save()
     assert raw(server, chat) == left
 
 

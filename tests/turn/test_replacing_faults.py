@@ -71,7 +71,7 @@ async def test_a_failed_save_can_be_repeated(
     assert caught.value.__cause__.turn_id == turn.turn_id
     saved = await turn.save()
     assert saved is not None
-    assert (saved.duplicate, saved.replaced) == (cut is not Cut.BEFORE, ("t3", "t4"))
+    assert (saved.duplicate, saved.replaced_ids) == (cut is not Cut.BEFORE, ("t3", "t4"))
     assert texts(await chat.read()) == [*numbered(1, 2), "q", "a"]
 
 
@@ -89,7 +89,7 @@ async def test_a_save_that_got_there_spares_what_came_after(
     await chat.append("after")
     saved = await turn.save()
     assert saved is not None
-    assert (saved.duplicate, saved.replaced) == (True, ("t2", "t3"))
+    assert (saved.duplicate, saved.replaced_ids) == (True, ("t2", "t3"))
     assert texts(await chat.read()) == ["1.1", "q", "a", "after"]
 
 
@@ -100,12 +100,12 @@ async def test_a_job_that_runs_again_replaces_once(
     await fill(chat, 3)
     old = (await chat.turns())[1]
     first = await say(chat, "q", replaces=old, turn_id="job")
-    assert first.saved.replaced == ("t2", "t3")
+    assert first.saved.replaced_ids == ("t2", "t3")
     await fill(chat, 20, start=4)
     with caplog.at_level(logging.WARNING, "turnstore"):
         again = await say(chat, "q", replaces=old, turn_id="job", window=Window(turns=3))
     assert "the reply was not stored" in caplog.text or again.saved.duplicate
-    assert (again.saved.duplicate, again.saved.replaced) == (True, ("t2",))
+    assert (again.saved.duplicate, again.saved.replaced_ids) == (True, ("t2",))
     assert again.replaced == []
     for window in (None, Window(turns=1)):
         with pytest.raises(AlreadySavedError) as caught:
@@ -138,7 +138,7 @@ async def test_an_id_that_is_saved_replaces_nothing(store: AsyncStore) -> None:
     with pytest.raises(TurnIdReusedError):
         await say(chat, "q", replaces="t3", turn_id="t1", on_duplicate="raise")
     turn = await say(chat, "q", replaces="t3", turn_id="t1")
-    assert (turn.saved.duplicate, turn.saved.replaced) == (True, ())
+    assert (turn.saved.duplicate, turn.saved.replaced_ids) == (True, ())
     assert texts(await chat.read()) == numbered(1, 2, 3)
 
 
@@ -374,7 +374,7 @@ async def test_a_turn_that_the_summary_tells_of_stays(store: AsyncStore, server:
     turn = await chat.turn("q", replaces=turns[5]).__aenter__()
     turn.reply("a")
     await chat.summarize(echoing(echo, Window(turns=2)))
-    with pytest.raises(SaveError, match="a summary has taken it in") as caught:
+    with pytest.raises(TurnConflictError, match="a summary has taken it in") as caught:
         await turn.__aexit__(None, None, None)
     assert isinstance(caught.value.__cause__, TurnGoneError)
     assert raw(server, chat) == before

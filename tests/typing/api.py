@@ -186,7 +186,7 @@ def a_turn(chat: Conversation, completion: ChatCompletion, client: OpenAI) -> No
     with chat.turn("q", replaces=chat.turns()[-1]) as anew:
         anew.reply("a")
     assert anew.saved
-    assert_type(anew.saved.replaced, tuple[str, ...])
+    assert_type(anew.saved.replaced_ids, tuple[str, ...])
     assert_type(chat.wrap(client, replaces="id"), OpenAI)
     lease = Lease(ttl=timedelta(seconds=5), wait=timedelta(0), waiters=0)
     chat.turn("q", on_conflict="serialize", lease=lease)

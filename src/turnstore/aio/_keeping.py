@@ -150,7 +150,8 @@ class AsyncKeeping:
             title: 1 to 200 characters; None takes it away.
 
         Returns:
-            False where there is no such conversation: nothing was written.
+            False where there is no such conversation, nor one whose turns were all undone within
+            a day: nothing was written.
 
         Raises:
             TypeError: The conversation has no owner, or it is not text.

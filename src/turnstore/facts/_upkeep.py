@@ -117,7 +117,7 @@ class Upkeep:
             owner: Whose they are.
             conversation: The id of the conversation.
             turns: The turns, as `rewind` gives them back, or their ids, with those of all their
-                pieces, as `Turn.ids` and `turn.saved.replaced` have them. Keep them until it is
+                pieces, as `Turn.ids` and `turn.saved.replaced_ids` have them. Keep them until it is
                 done: after an error this alone is done again, as another `rewind` would undo
                 another turn.
 

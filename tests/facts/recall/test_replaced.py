@@ -22,7 +22,7 @@ async def test_an_answer_is_made_anew_without_the_one_before(memory: Memory) -> 
     exchanges, seen = memory.exchanges(), []
 
     def note(turn: SavedTurn) -> None:
-        seen.append(turn.appended.replaced)
+        seen.append(turn.appended.replaced_ids)
 
     def known(query: Query) -> None:
         seen.append(query.replaced)
@@ -44,7 +44,7 @@ async def test_an_answer_is_made_anew_without_the_one_before(memory: Memory) -> 
     assert seen == [old.ids, old.ids]
     assert turn.saved is not None
     assert any("In c?" in text for text in await memory.texts()), "until it is forgotten"
-    assert await memory.facts.forget_turns("ada", "c", turn.saved.replaced) == 1
+    assert await memory.facts.forget_turns("ada", "c", turn.saved.replaced_ids) == 1
     left = await memory.texts()
     assert not any("In c?" in text for text in left)
     assert any("Oslo" in text for text in left)
