@@ -112,6 +112,14 @@ class Client:
         return SimpleNamespace(choices=[SimpleNamespace(message=message)])
 
 
+def answer(way: Way, client: Client, model: str, seconds: float) -> Any:
+    """Ask a model by its client, and give what it says."""
+    flow = _models.question(client, model, "q", seconds)
+    with pytest.raises(StopIteration) as done:
+        flow.send(way(next(flow)))
+    return done.value.value
+
+
 def test_a_client_that_hangs_stops_no_other(way: Way) -> None:
     now, later = threading.Event(), threading.Event()
     now.set()
@@ -119,14 +127,34 @@ def test_a_client_that_hangs_stops_no_other(way: Way) -> None:
     try:
         for _ in range(_asking._MOST_LATE):
             with pytest.raises(TimeoutError):
-                way(_models.question(bad, "m", "q", SOON))
+                answer(way, bad, "m", SOON)
         with pytest.raises(TimeoutError, match="Client is not asked: 32 calls of it"):
-            way(_models.question(bad, "another", "q", LONG))
-        assert way(_models.question(good, "m", "q", LONG)) == "a"
+            answer(way, bad, "another", LONG)
+        assert answer(way, good, "m", LONG) == "a"
     finally:
         later.set()
         wait_until(lambda: bad not in _asking._late.values())
-    assert way(_models.question(bad, "m", "q", LONG)) == "a"
+    assert answer(way, bad, "m", LONG) == "a"
+
+
+class LateClient(Client):
+    """One that is async, and does not say so."""
+
+    def create(self, **options: Any) -> Any:
+        async def created() -> Any:
+            return Client.create(self, **options)
+
+        return created()
+
+
+def test_a_client_that_does_not_say_that_it_is_async_is_awaited(way: Way) -> None:
+    now = threading.Event()
+    now.set()
+    if way is not ask:
+        assert answer(way, LateClient(now), "m", LONG) == "a"
+    else:
+        with pytest.raises(TypeError, match="LateClient is async, and this store is not"):
+            way(next(_models.question(LateClient(now), "m", "q", LONG)))
 
 
 def test_a_thread_that_has_answered_takes_the_next_question(way: Way) -> None:

@@ -11,9 +11,16 @@ from typing import Any, NamedTuple
 
 from turnstore._calls import Ask
 
-from ._common import is_async
+from ._common import Asking, is_async
 
-__all__ = ["check_model", "check_sync_model", "is_async_model", "question"]
+__all__ = [
+    "ask_client",
+    "check_model",
+    "check_sync_model",
+    "is_async_method",
+    "is_async_model",
+    "question",
+]
 
 # Anthropic wants to be told; a summary has a few hundred words.
 _MOST_ANSWERED = 4096
@@ -60,14 +67,21 @@ def check_model(what: str, ask: Any, model: str | None) -> None:
         raise TypeError(msg)
 
 
-def question(ask: Any, model: str | None, prompt: str, deadline: float) -> Ask:
-    """Make the question to a function or a client that was checked."""
+def question(ask: Any, model: str | None, prompt: str, deadline: float) -> Asking[Any]:
+    """Ask a function or a client that was checked, and give what it says."""
     endpoint = _endpoint(ask)
     if endpoint is None:
-        return Ask(ask, (prompt,), deadline)
+        return (yield Ask(ask, (prompt,), deadline))
     options = {"model": model, **endpoint.options(prompt)}
-    complete = _acomplete if _is_async(endpoint) else _complete
-    return Ask(complete, (endpoint.create, options, endpoint.text), deadline, ask)
+    return endpoint.text((yield ask_client(ask, endpoint.create, options, deadline)))
+
+
+def ask_client(
+    client: Any, create: Callable[..., Any], options: dict[str, Any], deadline: float | None
+) -> Ask:
+    """Make the question to a method of a client, async or not, which has its whole reply."""
+    function = _acreated if is_async_method(create) else _created
+    return Ask(function, (create, options), deadline, client)
 
 
 def check_sync_model(what: str, ask: Any) -> None:
@@ -85,11 +99,12 @@ def check_sync_model(what: str, ask: Any) -> None:
 def is_async_model(ask: Any) -> bool:
     """Tell whether a function or a client that was checked says that it is async."""
     endpoint = _endpoint(ask)
-    return is_async(ask) if endpoint is None else _is_async(endpoint)
+    return is_async(ask) if endpoint is None else is_async_method(endpoint.create)
 
 
-def _is_async(endpoint: _Endpoint) -> bool:
-    return inspect.iscoroutinefunction(inspect.unwrap(endpoint.create))
+def is_async_method(create: Callable[..., Any]) -> bool:
+    """Tell whether a method of a client says that it is async, as SDKs decorate them."""
+    return inspect.iscoroutinefunction(inspect.unwrap(create))
 
 
 def _endpoint(ask: Any) -> _Endpoint | None:
@@ -116,13 +131,9 @@ def _anthropic_text(reply: Any) -> str:
     return "".join(block.text for block in reply.content if block.type == "text")
 
 
-def _complete(
-    create: Callable[..., Any], options: dict[str, Any], text: Callable[[Any], Any]
-) -> Any:
-    return text(create(**options))
+def _created(create: Callable[..., Any], options: dict[str, Any]) -> Any:
+    return create(**options)
 
 
-async def _acomplete(
-    create: Callable[..., Any], options: dict[str, Any], text: Callable[[Any], Any]
-) -> Any:
-    return text(await create(**options))
+async def _acreated(create: Callable[..., Any], options: dict[str, Any]) -> Any:
+    return await create(**options)

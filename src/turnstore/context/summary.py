@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from turnstore import _history, _json, _owners
-from turnstore._calls import Ask, Call, Flow
+from turnstore._calls import Call, Flow
 from turnstore._counting import count
 from turnstore._element import Element
 from turnstore._keys import Keys
@@ -29,6 +29,7 @@ from ._common import (
     MOST_CHARACTERS,
     SUMMARY_HEADING,
     SUMMARY_PROMPT,
+    Asking,
     check_deadline,
     check_template,
     failed,
@@ -123,8 +124,8 @@ class Summary:
         """Give the text that is sent; empty where nothing is known."""
         return f"{self.heading}\n{known.text}" if known.text else ""
 
-    def question(self, prompt: str) -> Ask:
-        """Make the question to the model."""
+    def question(self, prompt: str) -> Asking[Any]:
+        """Ask the model, and give what it says."""
         return question(self.ask, self.model, prompt, self.deadline)
 
 
@@ -285,7 +286,7 @@ def _fold_some(
     elements = [element for element in found.elements if element.turn in turns]
     if not elements:
         return known
-    answer = yield summary.question(_prompt(summary.template, known.text, elements))
+    answer = yield from summary.question(_prompt(summary.template, known.text, elements))
     last = elements[-1]
     text = yield from step.clean(text_of(answer))
     if summary.tokens is not None:

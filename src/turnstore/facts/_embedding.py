@@ -6,7 +6,6 @@ has, so that no SDK is imported.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -15,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from turnstore._calls import Ask, Flow
-from turnstore.context._common import is_async
+from turnstore.context._common import Asking, is_async
+from turnstore.context._models import ask_client, is_async_method
 
 __all__ = ["Embedder", "EmbeddingClient", "Vector", "Vectors"]
 
@@ -99,21 +99,21 @@ class Embedder:
         rows: list[Vectors] = []
         for start in range(0, len(texts), self.batch):
             part = list(texts[start : start + self.batch])
-            answer = yield self._question(part, deadline)
+            answer = yield from self._answer(part, deadline)
             rows.append(self._checked(answer, len(part)))
         if not rows:
             return np.zeros((0, self.dimensions), dtype=np.float32)
         return np.concatenate(rows)
 
-    def _question(self, texts: list[str], deadline: float | None) -> Ask:
+    def _answer(self, texts: list[str], deadline: float | None) -> Asking[Any]:
         create = _endpoint(self.given)
         if create is None:
-            return Ask(self.given, (texts,), deadline)
+            return (yield Ask(self.given, (texts,), deadline))
         options: dict[str, Any] = {"model": self.name, "input": texts}
         if _ANY_SIZE in self.name:
             options["dimensions"] = self.dimensions
-        function = _aembedded if _is_async_endpoint(create) else _embedded
-        return Ask(function, (create, options), deadline, self.given)
+        reply = yield ask_client(self.given, create, options, deadline)
+        return [item.embedding for item in sorted(reply.data, key=lambda item: item.index)]
 
     def _checked(self, answer: Any, wanted: int) -> Vectors:
         found = self._numbers(answer, wanted)
@@ -172,7 +172,7 @@ def _check_given(given: Any, *, asynchronous: bool) -> None:
             "embed=lambda texts: [vector_of(text) for text in texts]"
         )
         raise TypeError(msg)
-    if not asynchronous and (is_async(given) if create is None else _is_async_endpoint(create)):
+    if not asynchronous and (is_async(given) if create is None else is_async_method(create)):
         name = getattr(given, "__qualname__", type(given).__name__)
         msg = f"embed={name} is async, and this store is not; AsyncFacts of an AsyncStore take it"
         raise TypeError(msg)
@@ -181,22 +181,6 @@ def _check_given(given: Any, *, asynchronous: bool) -> None:
 def _endpoint(given: Any) -> Callable[..., Any] | None:
     """Give what a client is asked by; None where it is no client."""
     return getattr(getattr(given, "embeddings", None), "create", None)
-
-
-def _is_async_endpoint(create: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(inspect.unwrap(create))
-
-
-def _embedded(create: Callable[..., Any], options: dict[str, Any]) -> list[Any]:
-    return _vectors(create(**options))
-
-
-async def _aembedded(create: Callable[..., Any], options: dict[str, Any]) -> list[Any]:
-    return _vectors(await create(**options))
-
-
-def _vectors(reply: Any) -> list[Any]:
-    return [item.embedding for item in sorted(reply.data, key=lambda item: item.index)]
 
 
 def _check_count(name: str, value: int, most: int) -> None:

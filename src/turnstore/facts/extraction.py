@@ -13,11 +13,17 @@ from turnstore.context._models import check_sync_model
 from turnstore.errors import ClosedError, UnavailableError
 
 from ._learning.extracting import Extracted, Session
-from ._learning.extraction import MOST_UNNOTED, BaseExtraction
+from ._learning.extraction import (
+    MOST_UNNOTED,
+    NOT_LOOKED_FOR,
+    NOT_NOTED,
+    NOT_READ,
+    BaseExtraction,
+)
 from ._learning.letters import DeadLetter
 from ._learning.operations import Operation, Undone
 from ._learning.prompts import EXTRACTION_PROMPT
-from ._learning.runners import Runner
+from ._learning.runners import Runner, left
 from ._learning.schedule import due
 from ._storing.handles import base_in, run_in
 
@@ -172,7 +178,9 @@ class Extraction(BaseExtraction):
         Raises:
             TypeError, ValueError: The owner is not text, or empty.
             UnavailableError: Redis cannot be reached; what was read before that is stored.
-            Exception: As from `extract`, the first one, when all others were read.
+            ClosedError: The store was closed; the same.
+            Exception: As from `extract`, the first one, when all others were read. Of all
+                owners, who is being erased is passed over.
 
         Cost:
             As for `extract`, for each conversation with something to read; two round trips for
@@ -184,16 +192,18 @@ class Extraction(BaseExtraction):
         for one in owners:
             try:
                 places, since = self._run(self._places(one))
-            except UnavailableError:
+            except (UnavailableError, ClosedError):
                 raise
             except Exception as error:  # noqa: BLE001 - raised when the others were read
-                first = first or error
+                first = self._first(first, error, owner)
                 continue
             for place in places:
                 try:
                     done += self._extract(place, since, waits=True)
+                except (UnavailableError, ClosedError):
+                    raise
                 except Exception as error:  # noqa: BLE001 - raised when the others were read
-                    first = first or error
+                    first = self._first(first, error, owner)
         if first is not None:
             raise first
         return done
@@ -232,7 +242,9 @@ class Extraction(BaseExtraction):
             Exception: As from `extract`, the first one, when all others were read.
         """
         done, first = Extracted(), None
-        noted, waiting = self._noter.take_all(timeout), self._reader.take_all(timeout)
+        until = None if timeout is None else time.monotonic() + timeout
+        noted = self._noter.take_all(timeout)
+        waiting = self._reader.take_all(left(until))
         for place in {str(place.keys): place for place in (*noted, *waiting)}.values():
             try:
                 done += self._extract(place, waits=True)
@@ -349,7 +361,7 @@ class Extraction(BaseExtraction):
         until = None if timeout is None else time.monotonic() + timeout
         self._reader.end()
         self._noter.close(timeout)
-        self._reader.close(None if until is None else max(until - time.monotonic(), 0.0))
+        self._reader.close(left(until))
 
     def __enter__(self) -> Self:
         return self
@@ -378,7 +390,7 @@ class Extraction(BaseExtraction):
         try:
             seconds = self._run(due(self._base, place, self._trigger))
         except Exception as error:  # noqa: BLE001 - counted, and tried again
-            return self._unnoted(error, place)
+            return self._failed(error, place, NOT_NOTED, "unnoted")
         self._wait_for(self._reader, place, seconds)
         return None
 
@@ -390,11 +402,11 @@ class Extraction(BaseExtraction):
                 return seconds
             self._extract(place, waits=False)
         except Exception as error:  # noqa: BLE001 - counted, and looked at again
-            return self._missed(error, place)
+            return self._failed(error, place, NOT_READ)
         try:
             for other in self._run(self._others(place)):
                 self._reader.put(other)
         except Exception as error:  # noqa: BLE001 - counted; they wait for the next extraction
-            self._unseen(error, place)
+            self._failed(error, place, NOT_LOOKED_FOR)
         count(self.counts, "extracted")
         return None

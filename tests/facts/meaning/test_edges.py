@@ -11,10 +11,12 @@ from tests.facts.meaning.kit import new
 from tests.servers.facade import inner
 from tests.waiting import wait_until_async
 from turnstore import Appended
+from turnstore._calls import Ask
 from turnstore._element import Element
 from turnstore.context import SavedTurn
 from turnstore.errors import ConflictError, CorruptTurnError
-from turnstore.facts import Block
+from turnstore.facts import Block, _aextraction
+from turnstore.facts import extraction as _extraction
 from turnstore.facts._learning.cursors import START, Cursor
 from turnstore.facts._learning.telling import tell
 from turnstore.facts._scoring.repetition import is_repetition
@@ -156,6 +158,37 @@ async def test_a_flush_waits_no_longer_than_it_is_told(kit: Kit) -> None:
         assert (await extraction.flush(timeout=0.01)).turns == 0
         go_on.set()
         await wait_until_async(lambda: extraction.counts["extracted"])
+
+
+async def test_a_flush_has_one_time_for_all_that_it_waits_for(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, asked, given = threading.Event(), threading.Event(), list[float]()
+
+    def hang() -> None:
+        asked.set()
+        assert go_on.wait(60)
+
+    def due(*_: Any) -> Any:
+        yield Ask(hang, ())
+
+    for module in (_extraction, _aextraction):
+        monkeypatch.setattr(module, "due", due)
+    async with kit.extraction(every=1) as extraction:
+        await kit.say("I sail.")
+        await extraction.__call__(saved(kit))
+        await wait_until_async(asked.is_set)
+        for runner in (inner(extraction)._noter, inner(extraction)._reader):
+
+            def take_all(timeout: float, take: Any = runner.take_all) -> Any:
+                given.append(timeout)
+                return take(timeout)
+
+            runner.take_all = take_all
+        assert (await extraction.flush(timeout=0.2)).turns == 0
+        go_on.set()
+    assert given[0] == pytest.approx(0.2)
+    assert given[1] < 0.1, "the first one took all of it"
 
 
 def piece(no: int, turn: int, text: str) -> Element:

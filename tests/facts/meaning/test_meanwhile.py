@@ -68,7 +68,7 @@ async def step(extraction: Any, flow: Any, reply: Any = None) -> Any:
 
     asks = flow.send(reply)
     while not (
-        isinstance(asks, Ask) and asks.function is extraction._options.question("").function
+        isinstance(asks, Ask) and asks.function is next(extraction._options.question("")).function
     ):
         wanted = asks
 

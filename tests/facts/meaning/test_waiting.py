@@ -16,9 +16,10 @@ import pytest
 
 from tests.facts.meaning.kit import new, note
 from tests.facts.store.raw import place_of
+from tests.facts.store.test_each_owner import close
 from tests.servers.facade import inner
 from tests.waiting import wait_until_async
-from turnstore import CorruptTurnError
+from turnstore import CorruptTurnError, ErasedError
 from turnstore.context import Context
 from turnstore.errors import UnavailableError
 from turnstore.facts._learning.schedule import due
@@ -359,6 +360,55 @@ async def test_where_redis_is_gone_it_goes_no_further(
         server.raw.delete(place_of(kit.facts, owner).keys.lease)
     kit.model.answers = [quiet] * 2
     assert (await kit.extraction().run()).turns == 2
+
+
+async def test_where_redis_is_gone_it_tries_no_other_conversation(
+    new_store: NewStore, new_kit: Callable[[AsyncStore], Kit], proxy: Proxy
+) -> None:
+    kit = new_kit(new_store(at=proxy))
+    for number in range(5):
+        await chat_of(kit, f"c{number}").append("I sail.")
+
+    def model(_: str) -> str:
+        proxy.go_down()
+        return quiet(_)
+
+    kit.model.answers = [model]
+    extraction = kit.extraction()
+    made, tried = inner(extraction), list[str]()
+    session = made._session
+
+    def noted(place: Any, *args: Any, **options: Any) -> Any:
+        tried.append(place.identifier)
+        return session(place, *args, **options)
+
+    made._session = noted
+    with pytest.raises(UnavailableError):
+        await extraction.run("ada")
+    assert len(tried) == 1
+
+
+@pytest.mark.parametrize("begins", ["before", "meanwhile"])
+async def test_who_is_being_erased_is_passed_over(kit: Kit, server: Server, begins: str) -> None:
+    for name, owner in (("c1", "ada"), ("c2", "ada"), ("c1", "bob"), ("c1", "eve")):
+        await chat_of(kit, name, owner).append(f"I am {owner}.")
+
+    def is_erased() -> None:
+        close(server, kit.facts, "ada")
+
+    def model(prompt: str) -> str:
+        if "I am ada." in prompt:
+            is_erased()
+        return quiet(prompt)
+
+    if begins == "before":
+        is_erased()
+    kit.model.answers = [model] * 3
+    assert (await kit.extraction().run()).turns == 2
+    with pytest.raises(ErasedError) as caught:
+        await kit.extraction().run("ada")
+    assert caught.value.reason == "closed"
+    assert len(kit.model.prompts) == (2 if begins == "before" else 3)
 
 
 async def test_where_nothing_waits_nobody_takes_a_lease(

@@ -201,6 +201,26 @@ async def test_an_error_of_the_client_passes_and_recall_goes_on_without(
     assert [fact.text for fact in await facts.list("ada")] == [HEARD]
 
 
+async def test_a_client_that_does_not_say_that_it_is_async_is_awaited_all_the_same(
+    store: AsyncStore, wire: Wire, engine: str
+) -> None:
+    client = wire.asyncio(AsyncOpenAI)
+    create = client.embeddings.create
+
+    def wrapped(**options: Any) -> Any:
+        return create(**options)
+
+    client.embeddings.create = wrapped  # type: ignore[method-assign]  # as others wrap it
+    facts = facts_in(store, engine=engine, embed=client, **SMALL)
+    if is_sync(store):
+        with pytest.raises(TypeError, match="AsyncOpenAI is async, and this store is not"):
+            await facts.add("ada", HEARD)
+        assert not await facts.list("ada")
+    else:
+        await facts.add("ada", HEARD)
+        assert await hits(facts, "Who keeps bees") == [HEARD]
+
+
 async def test_a_deadline_ends_the_wait_for_a_client(
     store: AsyncStore, wire: Wire, engine: str
 ) -> None:

@@ -16,10 +16,10 @@ from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from turnstore import _json
-from turnstore._calls import Ask, Flow
+from turnstore._calls import Flow
 from turnstore._counting import count
 from turnstore._leases import Hold, Lease
-from turnstore.context._common import fill
+from turnstore.context._common import Asking, fill
 from turnstore.errors import TurnstoreError
 
 from .._finding.searching import Question, search_in
@@ -102,7 +102,7 @@ class Options:
     """How facts are drawn, checked once.
 
     Attributes:
-        question: Makes the question to the model out of a prompt.
+        question: Asks the model what a prompt says.
         template: The prompt.
         batch: Turns that are read at once.
         candidates: Known facts that the model is shown.
@@ -111,7 +111,7 @@ class Options:
         deadline: Seconds that the model may take for one answer.
     """
 
-    question: Callable[[str], Ask]
+    question: Callable[[str], Asking[Any]]
     template: str
     batch: int
     candidates: int
@@ -277,7 +277,7 @@ class Session:
         reason: AnswerError | None = None
         for _ in range(2):
             again = fill(AGAIN, reason=str(reason)) if reason else ""
-            given: Any = yield options.question(question + again)
+            given = yield from options.question(question + again)
             if not isinstance(given, str):
                 msg = f"the model answered {type(given).__name__}, and not text"
                 raise TypeError(msg)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from datetime import timedelta, tzinfo
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-from turnstore._calls import Ask, Flow
+from turnstore._calls import Flow
 from turnstore._counting import count
 from turnstore._place import Place
-from turnstore.context._common import check_deadline, check_template
+from turnstore.context._common import Asking, check_deadline, check_template
 from turnstore.context._models import check_model, question
 from turnstore.errors import ClosedError, ErasedError, LeaseError
 
 from .._storing.base import Base
 from .._storing.commit import begin
 from .._storing.handles import check_store, home_in, place_in
-from .._storing.retention import owners
+from .._storing.retention import is_erased, owners
 from .extracting import ExtractionError, Options, Session
 from .letters import DeadLetter, letter_named, letters
 from .operations import Operation, Undone, entries, listed, undo_named
@@ -33,7 +34,15 @@ if TYPE_CHECKING:
     from ..aio import AsyncFacts
     from ..facts import Facts
 
-__all__ = ["BUSY_PAUSE", "FAILED_PAUSE", "MOST_UNNOTED", "BaseExtraction"]
+__all__ = [
+    "BUSY_PAUSE",
+    "FAILED_PAUSE",
+    "MOST_UNNOTED",
+    "NOT_LOOKED_FOR",
+    "NOT_NOTED",
+    "NOT_READ",
+    "BaseExtraction",
+]
 
 log = logging.getLogger("turnstore")
 
@@ -42,6 +51,11 @@ BUSY_PAUSE, FAILED_PAUSE = 2.0, 30.0
 
 MOST_UNNOTED = 10_000
 """Conversations that may wait until Redis has a note of them: where it cannot be reached."""
+
+NOT_READ = "no facts were drawn from %s, and it is tried again later (%s: %s)"
+NOT_NOTED = "that turns of %s wait for extraction could not be noted (%s: %s)"
+NOT_LOOKED_FOR = "what else waits for extraction beside %s was not looked for (%s: %s)"
+"""What the log says of what fails in the background: where, and what was raised."""
 
 _NO_OWNER = "facts are an owner's, and the conversation has none: store.conversation(id, owner=…)"
 _MOST_TURNS = 50
@@ -94,7 +108,7 @@ class BaseExtraction:
             raise TypeError(msg)
         check_deadline("Extraction", deadline)
 
-        def asked(prompt: str) -> Ask:
+        def asked(prompt: str) -> Asking[Any]:
             return question(ask, model, prompt, deadline)
 
         self._options = Options(asked, template, turns, candidates, max_changes, zone, deadline)
@@ -127,8 +141,10 @@ class BaseExtraction:
             raise ValueError(_NO_OWNER)
         return self._home.place(turn.conversation, turn.owner)
 
-    def _missed(self, error: Exception, place: Place) -> float | None:
-        """Count what went wrong in the background, and say when to look again."""
+    def _failed(
+        self, error: Exception, place: Place, said: str, name: str = "failed"
+    ) -> float | None:
+        """Count what went wrong in the background, and say when to try again."""
         if isinstance(error, ClosedError):
             return None
         if isinstance(error, LeaseError):
@@ -137,41 +153,15 @@ class BaseExtraction:
         if isinstance(error, ErasedError):
             count(self.counts, "erased")
             return None
-        log.warning(
-            "no facts were drawn from %s, and it is tried again later (%s: %s)",
-            place.keys,
-            type(error).__name__,
-            error,
-        )
-        count(self.counts, "unusable" if isinstance(error, ExtractionError) else "failed")
+        log.warning(said, place.keys, type(error).__name__, error)
+        count(self.counts, "unusable" if isinstance(error, ExtractionError) else name)
         return FAILED_PAUSE
 
-    def _unnoted(self, error: Exception, place: Place) -> float | None:
-        """Count what could not be noted in Redis, and say when to try again."""
-        if isinstance(error, ClosedError):
-            return None
-        if isinstance(error, ErasedError):
-            count(self.counts, "erased")
-            return None
-        log.warning(
-            "that turns of %s wait for extraction could not be noted (%s: %s)",
-            place.keys,
-            type(error).__name__,
-            error,
-        )
-        count(self.counts, "unnoted")
-        return FAILED_PAUSE
-
-    def _unseen(self, error: Exception, place: Place) -> None:
-        """Count that nobody could see what else waits of an owner."""
-        if not isinstance(error, ClosedError):
-            log.warning(
-                "what else waits for extraction beside %s was not looked for (%s: %s)",
-                place.keys,
-                type(error).__name__,
-                error,
-            )
-            count(self.counts, "failed")
+    def _first(
+        self, first: Exception | None, error: Exception, owner: str | EllipsisType
+    ) -> Exception | None:
+        """Keep the first error of a run; who is erased is passed over in one over all owners."""
+        return first or (None if owner is ... and is_erased(error) else error)
 
     def _wait_for(self, reader: Runner | AsyncRunner, place: Place, seconds: float | None) -> None:
         """Let a conversation that was noted wait until it is read."""
@@ -179,7 +169,7 @@ class BaseExtraction:
             if seconds is not None and not reader.put(place, seconds) and not reader.is_closed:
                 self._dropped(place)
         except RuntimeError as error:  # no thread: it waits until one can be started
-            self._missed(error, place)
+            self._failed(error, place, NOT_READ)
 
     def _dropped(self, place: Place) -> None:
         count(self.counts, "dropped")

@@ -21,9 +21,14 @@ from .workers import Worker
 if TYPE_CHECKING:
     from turnstore._place import Place
 
-__all__ = ["AsyncRunner", "Runner"]
+__all__ = ["AsyncRunner", "Runner", "left"]
 
 _PATIENCE = 10.0  # seconds, at the end of the interpreter
+
+
+def left(until: float | None) -> float | None:
+    """Give the seconds that are left until a time of `time.monotonic`; None where it is none."""
+    return None if until is None else max(until - time.monotonic(), 0.0)
 
 
 class Runner(Worker):

@@ -20,7 +20,7 @@ from .forgetting import remove
 from .reading import Row, all_ids, read_rows
 from .record import moment, stamp
 
-__all__ = ["Retention", "Rule", "each", "owners", "read_aged", "retain", "to_go"]
+__all__ = ["Retention", "Rule", "each", "is_erased", "owners", "read_aged", "retain", "to_go"]
 
 log = logging.getLogger("turnstore")
 
@@ -194,7 +194,7 @@ def each(
         except (UnavailableError, ClosedError):
             raise
         except Exception as error:  # noqa: BLE001 - raised when it was done for the others
-            if isinstance(error, ErasedError) and error.reason in _ERASED:
+            if is_erased(error):
                 passed += 1
                 continue
             what = error if isinstance(error, TurnstoreError) else type(error).__name__
@@ -212,6 +212,11 @@ def each(
             first.add_note(told)
         raise first
     return passed
+
+
+def is_erased(error: Exception) -> bool:
+    """Tell whether somebody is passed over, as all of the owner is erased, or being erased."""
+    return isinstance(error, ErasedError) and error.reason in _ERASED
 
 
 def read_aged(place: OwnerPlace) -> Flow[tuple[datetime, list[Row]]]:
