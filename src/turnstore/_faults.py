@@ -211,7 +211,7 @@ def another_loop() -> RuntimeError:
     )
 
 
-def is_of_another_loop(error: BaseException) -> bool:
+def is_of_another_loop(error: Exception) -> bool:
     """Tell whether asyncio complains of another event loop, or one that has ended."""
     return isinstance(error, RuntimeError) and _ANOTHER_LOOP.search(str(error)) is not None
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 from ._calls import Ask, Pause, Step
-from ._faults import is_of_another_loop
 from .errors import TurnstoreError
 
 __all__ = ["aclose", "close"]
@@ -37,7 +36,8 @@ def close(client: Any, step: Step, error: BaseException) -> None:
 
 async def aclose(client: Any, step: Step, error: BaseException) -> None:
     """Close the connections that nobody uses, unless a step failed in an ordinary way."""
-    if _is_ordinary(step, error):
+    # asyncio says so that the connections are of another loop, where none can be closed.
+    if _is_ordinary(step, error) or isinstance(error, RuntimeError):
         return
     if hasattr(client, "get_nodes"):
         for node in client.get_nodes():
@@ -52,11 +52,11 @@ async def aclose(client: Any, step: Step, error: BaseException) -> None:
 
 
 def _is_ordinary(step: Step, error: BaseException) -> bool:
-    """Tell whether redis-py knows of the error, or the step used no connection of this loop.
+    """Tell whether redis-py knows of the error, or the step used no connection of ours.
 
     What a handler raises may be an `OSError`, as `TimeoutError` is, which is taken for one of the
     connection. A cancellation makes redis-py close the connection.
     """
-    if isinstance(step, Ask | Pause) or is_of_another_loop(error):
+    if isinstance(step, Ask | Pause):
         return True
     return isinstance(error, TurnstoreError) and not isinstance(error.__cause__, OSError)

@@ -140,5 +140,7 @@ async def test_clients_of_other_kinds(
     await _check(store, Interruption(monkeypatch, kind), "turn")
     if is_async:
         await made.aclose()
+        await made.connection_pool.disconnect()  # which is ours to close where we made it
     else:
         made.close()
+        made.connection_pool.disconnect()
