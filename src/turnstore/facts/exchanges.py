@@ -13,8 +13,8 @@ from turnstore.context import SavedTurn
 from turnstore.errors import ErasedError
 
 from ._exchanging import Exchange, ExchangesBase, log, waits_for
-from ._learning.workers import Worker
 from ._storing.handles import base_in, run_in
+from ._workers import Worker
 from .facts import Facts
 
 __all__ = ["Exchanges"]

@@ -18,7 +18,7 @@ from turnstore.errors import ClosedError, ErasedError, LeaseError
 from .._storing.base import Base
 from .._storing.commit import begin
 from .._storing.handles import check_store, home_in, place_in
-from .._storing.retention import is_erased, owners
+from .._storing.owners import is_erased, owners
 from .extracting import ExtractionError, Options, Session
 from .letters import DeadLetter, letter_named, letters
 from .operations import Operation, Undone, entries, listed, undo_named

@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import TYPE_CHECKING
 
+from .._workers import Worker
 from .schedule import Pending
-from .workers import Worker
 
 if TYPE_CHECKING:
     from turnstore._place import Place

@@ -11,8 +11,8 @@ from turnstore._calls import Call, Flow, Together, pairs_of
 from .._model import Health
 from .._owner import OwnerPlace
 from .migration import vectors_of
+from .owners import owners
 from .reading import words
-from .retention import owners
 
 if TYPE_CHECKING:
     from .base import Base

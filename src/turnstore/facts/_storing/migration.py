@@ -20,9 +20,9 @@ from turnstore.errors import ServerError
 from .._owner import OwnerPlace, script_call
 from ..engines import counted, drop_index, name_index
 from .commit import Began, begin
+from .owners import each, owners
 from .reading import Row, all_ids, read_rows
 from .record import Record, times_of
-from .retention import each, owners
 
 if TYPE_CHECKING:
     from .._embedding import Vector

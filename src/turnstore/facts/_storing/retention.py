@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from turnstore._calls import Flow, in_steps
 from turnstore._checks import ordinal
-from turnstore._erasing import scan
-from turnstore.errors import ClosedError, ErasedError, TurnstoreError, UnavailableError
 
 from .._model import Fact
 from .._owner import Ground, OwnerPlace, clock_call
 from .._scoring.ranking import Decay
 from .forgetting import remove
+from .owners import each, owners
 from .reading import Row, all_ids, read_rows
 from .record import moment, stamp
 
-__all__ = ["Retention", "Rule", "each", "is_erased", "owners", "read_aged", "retain", "to_go"]
-
-log = logging.getLogger("turnstore")
+__all__ = ["Retention", "Rule", "read_aged", "retain", "to_go"]
 
 _READ_AT_ONCE = 500
-_ERASED = ("owner", "closed")  # of an ErasedError: nothing of the owner is to stay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,68 +150,6 @@ def retain(ground: Ground, owner: str | None, rule: Rule, *, dry_run: bool) -> F
     else:
         yield from work(ground.owner(owner))
     return Retention(seen, facts, dict(removed), dry_run)
-
-
-def owners(ground: Ground, *parts: str) -> Flow[list[OwnerPlace]]:
-    """Find all owners of a store with a key of one of these kinds, of facts where none is given.
-
-    Looks at every key of the server, once for each kind.
-    """
-    keys: set[bytes] = set()
-    for part in parts or ("facts",):
-        keys |= yield from scan("owners", b"", ground.pattern(part))
-    places = {place.digest: place for place in map(ground.owner_in, keys)}
-    return [places[digest] for digest in sorted(places)]
-
-
-def each(
-    places: Sequence[OwnerPlace], work: Callable[[OwnerPlace], Flow[None]], operation: str
-) -> Flow[int]:
-    """Do something for each owner; what fails for one keeps it from no other.
-
-    Args:
-        places: The owners.
-        work: What is done.
-        operation: What the caller asked for, in the words of an error.
-
-    Returns:
-        How many were passed over, as they are being erased, or were meanwhile.
-
-    Raises:
-        UnavailableError, ClosedError: At once.
-        Exception: The first one, when it was done for the others.
-    """
-    failed: list[tuple[OwnerPlace, Exception]] = []
-    passed = 0
-    for place in places:
-        try:
-            yield from work(place)
-        except (UnavailableError, ClosedError):
-            raise
-        except Exception as error:  # noqa: BLE001 - raised when it was done for the others
-            if is_erased(error):
-                passed += 1
-                continue
-            what = error if isinstance(error, TurnstoreError) else type(error).__name__
-            log.warning("%s of %s failed: %s", operation, place.keys, what)
-            failed.append((place, error))
-    if failed:
-        place, first = failed[0]
-        told = (
-            f"{operation} failed for {len(failed)} of {len(places)} owners, here {place.keys}, and "
-            "is done for the others"
-        )
-        if isinstance(first, TurnstoreError):
-            first.args = (f"{first}. {told}",)
-        else:
-            first.add_note(told)
-        raise first
-    return passed
-
-
-def is_erased(error: Exception) -> bool:
-    """Tell whether somebody is passed over, as all of the owner is erased, or being erased."""
-    return isinstance(error, ErasedError) and error.reason in _ERASED
 
 
 def read_aged(place: OwnerPlace) -> Flow[tuple[datetime, list[Row]]]:
