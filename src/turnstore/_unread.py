@@ -42,7 +42,8 @@ async def aclose(client: Any, step: Step, error: BaseException) -> None:
     if hasattr(client, "get_nodes"):
         for node in client.get_nodes():
             # redis-py has no public word for those that nobody uses.
-            for connection in list(getattr(node, "_free", ())):
+            idle: Any = getattr(node, "_free", ())
+            for connection in list(idle):
                 await connection.disconnect()
         return
     single = getattr(client, "connection", None)
