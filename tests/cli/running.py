@@ -28,10 +28,13 @@ def run(
     *arguments: str, env: dict[str, str], before: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run it to its end; `before` is Python that is run in its process first."""
-    command = [*COMMAND, *arguments]
-    if before is not None:
-        code = f"{before}\nimport sys\nfrom turnstore.cli import main\nsys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-c", code, *arguments]
+    command = [*(COMMAND if before is None else after(before)), *arguments]
     return subprocess.run(
         command, env=env, capture_output=True, text=True, timeout=SECONDS, check=False
     )
+
+
+def after(before: str) -> list[str]:
+    """Give the command with Python that is run in its process first."""
+    code = f"{before}\nimport sys\nfrom turnstore.cli import main\nsys.exit(main(sys.argv[1:]))"
+    return [sys.executable, "-c", code]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 
-from tests.cli.running import COMMAND, SECONDS, environment, run
+from tests.cli.running import SECONDS, after, environment, run
 from tests.servers import found
 from tests.servers.running import Clustered
 from tests.waiting import wait_until
@@ -33,6 +33,18 @@ def send(self, command, *more, **options):
     if b'\\r\\nTYPE\\r\\n' in (command if isinstance(command, bytes) else b''.join(command)):
         raise KeyboardInterrupt
 AbstractConnection.send_packed_command = send
+"""
+
+# It waits behind such a line, so that a signal always comes before its end.
+HELD = """
+import time
+from turnstore.cli._terminal import Terminal
+real = Terminal.line
+def line(self, text=''):
+    real(self, text)
+    if {when}:
+        time.sleep(60)
+Terminal.line = line
 """
 
 
@@ -101,7 +113,7 @@ def test_it_cleans_up_when_it_is_interrupted(
 ) -> None:
     env = environment(tmp_path, REDIS_URL=embedded.url)
     with subprocess.Popen(
-        [*COMMAND, "demo"],
+        [*after(HELD.format(when=f"text.startswith({step!r})")), "demo"],
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -154,7 +166,7 @@ def test_its_own_server_ends_when_it_is_interrupted(tmp_path: Path) -> None:
     if not found.binaries():
         found.lack("no server binary on this machine")
     with subprocess.Popen(
-        [*COMMAND, "demo"],
+        [*after(HELD.format(when="'redis://' in text")), "demo"],
         env=environment(tmp_path),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
