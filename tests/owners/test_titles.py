@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tests.servers.running import Server
     from turnstore import AsyncStore
 
+# What protocol and decoding do to lists of owners, test_list.py looks at.
+pytestmark = pytest.mark.one_setup
+
 
 async def test_a_title(store: AsyncStore) -> None:
     chat = store.conversation("c", owner="ada")

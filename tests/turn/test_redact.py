@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Messages = list[dict[str, Any]]
 
+# test_setups.py of the store looks at a turn with every protocol and decoding.
+pytestmark = pytest.mark.one_setup
+
 _NAME = re.compile("Ada|Lovelace")
 
 

@@ -13,6 +13,7 @@ import redis
 
 from tests.context.folds import Echo, carried, echoing, stored
 from tests.context.folds import fill as talk
+from tests.failure.helping import load_scripts
 from tests.leases.helping import PATIENT
 from tests.leases.line import Queue
 from tests.owners.helping import NOTE, Owner
@@ -57,9 +58,10 @@ def ada(server: Server, prefix: str) -> Owner:
 @cutting
 @pytest.mark.parametrize("cut", [Cut.BEFORE, Cut.REPLY_LOST, Cut.IN_REPLY])
 async def test_a_failed_save_can_be_repeated(
-    new_store: NewStore, proxy: Proxy, setup: Setup, cut: Cut
+    new_store: NewStore, proxy: Proxy, setup: Setup, server: Server, cut: Cut
 ) -> None:
     chat = new_store(at=proxy, redis=once(setup)).conversation("c")
+    load_scripts(server, chat.key)
     await fill(chat, 4)
     turn = await chat.turn("q", replaces="t3").__aenter__()
     turn.reply("a")
@@ -77,9 +79,10 @@ async def test_a_failed_save_can_be_repeated(
 
 @cutting
 async def test_a_save_that_got_there_spares_what_came_after(
-    new_store: NewStore, proxy: Proxy, setup: Setup
+    new_store: NewStore, proxy: Proxy, setup: Setup, server: Server
 ) -> None:
     chat = new_store(at=proxy, redis=once(setup)).conversation("c")
+    load_scripts(server, chat.key)
     await fill(chat, 3)
     turn = await chat.turn("q", replaces="t2").__aenter__()
     turn.reply("a")
