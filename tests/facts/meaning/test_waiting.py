@@ -127,21 +127,14 @@ async def test_after_the_end_it_says_that_it_is_closed(
 SCRIPT = """
     import sys
     from datetime import timedelta
-    from tests.facts.meaning.kit import DIMENSIONS, embed
+    from tests.facts.begun import facts_of
     from turnstore import Store
     from turnstore.context import Context
-    from turnstore.facts import Extraction, Facts
+    from turnstore.facts import Extraction
 
     port, prefix, engine = sys.argv[1:]
     store = Store.from_url(f"redis://localhost:{port}", name="test", prefix=prefix)
-    facts = Facts(
-        store,
-        embed=embed,
-        dimensions=DIMENSIONS,
-        embedder="words:1",
-        engine=engine,
-        ttl=timedelta(hours=1),
-    )
+    facts = facts_of(store, engine)
     context = Context(after=[Extraction(facts, print, idle=timedelta(1))])
     chat = store.conversation("c1", owner="ada")
     with chat.turn("I sail.", context=context) as turn:
