@@ -25,6 +25,7 @@ ERRORS
 ]]
 --# include element
 --# include head
+--# include covered
 --# include owner
 --# include begun
 local turns = KEYS[1]
@@ -62,12 +63,12 @@ end
 if refusal then
   return redis.error_reply(refusal)
 end
-local known = string.match(redis.call("GETRANGE", summary, 0, 40), "^w?%[1,(%d+),")
+local known = covered_by(summary)
 local no, turn_id = string.match(upto, "^(%d+)%-(.+)$")
 no = tonumber(no)
 -- It may have been sent again after its answer was lost.
-local is_stored = tonumber(known) == no and redis.call("GET", summary) == value
-local fits = not is_stored and tonumber(known or 0) == covered and no <= head.no
+local is_stored = known == no and redis.call("GET", summary) == value
+local fits = not is_stored and known == covered and no <= head.no
 -- An element that was trimmed away meanwhile is covered all the same; one that was undone,
 -- and has another in its place, is not.
 if fits and no >= head.first_no then

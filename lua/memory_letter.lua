@@ -53,7 +53,7 @@ end
 if not refusal and not has_newest(lease, fence) then
   refusal = "LOST the lease"
 end
-local renewal = ttl_ms > 0 and "PEXPIRE" or "PERSIST"
+local renewal = life_command(ttl_ms)
 refusal = refusal or forbidden(cursors, cursor == "" and "HDEL" or "HSET", renewal)
   or forbidden(dead, renewal)
   or letter ~= "=" and forbidden(dead, "XDEL") or nil

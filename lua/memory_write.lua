@@ -49,7 +49,7 @@ for known in string.gmatch(found ~= "-" and found or "", "[^,]+") do
   table.insert(revisions, known)
 end
 local _, refusal = still_begun(generation, nil, nil, began)
-refusal = refusal or forbidden(memory, "HSET", ttl_ms > 0 and "PEXPIRE" or "PERSIST")
+refusal = refusal or forbidden(memory, "HSET", life_command(ttl_ms))
 if refusal then
   return redis.error_reply(refusal)
 end

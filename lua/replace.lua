@@ -55,6 +55,7 @@ ERRORS
 --# include owner
 --# include begun
 --# include listed
+--# include covered
 --# include undoing
 local turns = KEYS[1]
 local summary = KEYS[2]
@@ -118,7 +119,7 @@ dropped, refusal = drop_oldest(turns, head, max_messages, 0)
 refusal = refusal or lease ~= "" and forbidden(queue, "SET")
   or owner and listing_forbidden(generation, conversations, lives, names)
   or undone and undoing_forbidden(cleared)
-  or forbidden(turns, "LSET", "LTRIM", ttl_ms > 0 and "PEXPIRE" or "PERSIST")
+  or forbidden(turns, "LSET", "LTRIM", life_command(ttl_ms))
 if refusal then
   return redis.error_reply(refusal)
 end

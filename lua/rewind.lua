@@ -22,6 +22,7 @@ ERRORS
 --# include head
 --# include owner
 --# include allowed
+--# include covered
 --# include undoing
 local turns = KEYS[1]
 local summary = KEYS[2]

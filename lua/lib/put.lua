@@ -16,7 +16,7 @@ end
 
 -- Answers a refusal where an ACL forbids the user a command of put_element but the first.
 local function put_forbidden(turns, head, dropped, ttl_ms)
-  local renewal = ttl_ms > 0 and "PEXPIRE" or "PERSIST"
+  local renewal = life_command(ttl_ms)
   if head.no == 1 then
     return forbidden(turns, "DEL", renewal)
   elseif dropped == 0 then

@@ -46,11 +46,6 @@ local function undo_before(turns, head, first)
   })
 end
 
--- Answers up to which element the summary goes; 0 where there is none.
-local function covered_by(summary)
-  return tonumber(string.match(redis.call("GETRANGE", summary, 0, 40), "^w?%[1,(%d+),") or 0)
-end
-
 -- Answers a refusal where note_undone would not come to its end.
 local function undoing_forbidden(cleared)
   return forbidden(cleared, "ZADD", "ZREMRANGEBYSCORE", "PEXPIRE")

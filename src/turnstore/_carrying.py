@@ -39,7 +39,7 @@ def _load_before(place: Place, context: Context, search: Search, *, begins: bool
         # Asked whatever the context is: what writes the summary may have another one.
         known: Carried = history.beside or (yield from carried(place.keys, context.counts))
         history.beside = known
-        if known.turn >= cut.turn:
+        if known.turn >= cut.turns[0].number:
             msg = (
                 f"the summary of {place.keys} tells of the turn {cut.turns[0].id}, which is to be "
                 "replaced, and would go on telling of it; the model was not asked, and nothing "
@@ -70,8 +70,8 @@ def carry(
     if history:
         first = shown.first_turn if shown else history.elements[-1].turn + 1
     else:
-        first = 1 if history.cut is None else history.cut.turn
-    if first <= 1:
+        first = history.cut.turns[0].number if history.cut and history.cut.turns else 1
+    if first == 1:
         return "", None  # nothing stands before it, and nothing ever did
     place.density.outgrown = True
     known: Carried = history.beside or (yield from carried(place.keys, context.counts))

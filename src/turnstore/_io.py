@@ -31,7 +31,7 @@ from ._asking import aask, ask
 from ._calls import Ask, Call, Flow, Pause, Scan, Step, Together
 from ._faults import FAULTS, another_loop, is_of_another_loop, translated
 from ._scripts import Script
-from .errors import UnavailableError
+from .errors import TurnstoreError, UnavailableError
 
 __all__ = [
     "AsyncClient",
@@ -206,11 +206,16 @@ async def _asend(client: AsyncClient, call: Call) -> Any:
         except _faults_of(client) as error:
             if isinstance(error, fault.NoScriptError) and not whole:
                 continue
-            if isinstance(error, RuntimeError) and not is_of_another_loop(error):
-                raise
-            raise translated(error, call, again=whole) from error
+            raise _atranslated(error, call, again=whole) from error
         return call.read(reply)
     raise AssertionError  # the second round returns or raises
+
+
+def _atranslated(error: Exception, call: Call, *, again: bool = False) -> TurnstoreError:
+    """Translate what an asyncio client raised; a RuntimeError but of another loop is none of it."""
+    if isinstance(error, RuntimeError) and not is_of_another_loop(error):
+        raise error
+    return translated(error, call, again=again)
 
 
 @cache
@@ -272,9 +277,7 @@ async def _asend_together(client: AsyncClient, step: Together) -> list[Any]:
         try:
             replies = await pipeline.execute(raise_on_error=False)
         except _faults_of(client) as error:
-            if isinstance(error, RuntimeError) and not is_of_another_loop(error):
-                raise
-            raise translated(error, step.calls[0]) from error
+            raise _atranslated(error, step.calls[0]) from error
         if not _unknown_script(replies):
             return _read_all(step, replies)
     replies = [await _asend(client, call) for call in step.calls]
@@ -328,9 +331,7 @@ async def _ascan(client: AsyncClient, step: Scan) -> tuple[Any, list[bytes]]:
         node = client.get_node(node_name=name)
         return _scanned(await anyone.scan(cursor, target_nodes=node, **options), later)
     except _faults_of(client) as error:
-        if isinstance(error, RuntimeError) and not is_of_another_loop(error):
-            raise
-        raise translated(error, _as_call(step)) from error
+        raise _atranslated(error, _as_call(step)) from error
 
 
 def _nodes(client: Any, step: Scan) -> list[tuple[str, int]]:

@@ -100,8 +100,7 @@ class Hold:
         self._keys = keys
         self._lease = lease
         self._token = ""
-        self._moves = 0
-        self._moves_seen = 0
+        self._moved = False  # since the last look
         self._has_chunk = False  # the reader of a stream, who is waited for and not the model
 
     @property
@@ -205,14 +204,13 @@ class Hold:
 
     def move(self, *, has_chunk: bool) -> None:
         """Note that the reader of a stream was given a chunk, or wants the next one, or no more."""
-        self._moves += 1
+        self._moved = True
         self._has_chunk = has_chunk
 
     def _stands_still(self) -> bool:
         # If no move came since the last look, nobody may be there any more.
-        still = self._has_chunk and self._moves == self._moves_seen
-        self._moves_seen = self._moves
-        return still
+        moved, self._moved = self._moved, False
+        return self._has_chunk and not moved
 
 
 class _Asked(NamedTuple):

@@ -114,7 +114,7 @@ class Search:
             ValueError: The new turn has the id of one that would go.
         """
         if self._start is None:
-            history.cut = Cut("", 0, self._replaces.ids, ())
+            history.cut = Cut("", self._replaces.ids, ())
             return
         rows, start = self._rows, self._start
         before = rows[start - 1][_TOTAL_TOKENS] if start else self._tokens_before
@@ -127,5 +127,5 @@ class Search:
             )
             raise ValueError(msg)
         turns = tuple(turns_of(gone, before))
-        history.cut = Cut(gone[0].revision, gone[0].turn, ids, turns)
+        history.cut = Cut(gone[0].revision, ids, turns)
         history.revision = gone[-1].revision

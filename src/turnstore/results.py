@@ -89,13 +89,11 @@ class Cut(NamedTuple):
 
     Attributes:
         first: The revision of the first element that goes; empty where it went before.
-        turn: The number of its turn.
         ids: The turn ids of all that goes, oldest first.
         turns: The turns that go, oldest first; none where they went before.
     """
 
     first: str
-    turn: int
     ids: tuple[str, ...]
     turns: tuple[Turn, ...]
 

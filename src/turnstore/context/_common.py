@@ -25,6 +25,7 @@ __all__ = [
     "failed",
     "fill",
     "is_async",
+    "name_of",
     "said",
     "text_of",
     "transcript",
@@ -198,3 +199,8 @@ def transcript(messages: Iterable[Message], rules: Format, *, most: int) -> str:
         speaker = "assistant" if rules.is_reply(message) else "user"
         lines.append(f"{'tool' if rules.results(message) else speaker}: {text}")
     return "\n".join(lines)
+
+
+def name_of(function: object) -> str:
+    """Give the name of a function, or of the class of an object that is called like one."""
+    return str(getattr(function, "__qualname__", type(function).__name__))

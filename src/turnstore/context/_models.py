@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from turnstore._calls import Ask
 
-from ._common import Asking, is_async
+from ._common import Asking, is_async, name_of
 
 __all__ = [
     "ask_client",
@@ -91,7 +91,7 @@ def check_sync_model(what: str, ask: Any) -> None:
         TypeError: It is async.
     """
     if is_async_model(ask):
-        name = getattr(ask, "__qualname__", type(ask).__name__)
+        name = name_of(ask)
         msg = f"{name} is async, and this store is not; Async{what} of an AsyncStore takes it"
         raise TypeError(msg)
 

@@ -11,7 +11,7 @@ from turnstore.messages import Format, Message, format_named
 from turnstore.results import History, Turn
 from turnstore.window import Window
 
-from ._common import Asking, is_async, said
+from ._common import Asking, is_async, name_of, said
 from ._models import is_async_model
 from .after import After, SavedTurn, check_after, finish
 from .entities import Entities, tracked
@@ -23,7 +23,6 @@ from .retrieval import (
     Source,
     check_frame,
     framed,
-    name_of,
     recall,
 )
 from .rewrite import Rewrite, standalone

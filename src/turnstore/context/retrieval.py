@@ -23,6 +23,7 @@ from ._common import (
     check_template,
     failed,
     fill,
+    name_of,
 )
 from .tokens import TokenCounter
 
@@ -35,7 +36,6 @@ __all__ = [
     "Texts",
     "check_frame",
     "framed",
-    "name_of",
     "recall",
 ]
 
@@ -296,8 +296,3 @@ def _read_out(source: Source) -> Callable[[Query], Any]:
 
     answer.__qualname__ = name_of(source)
     return answer
-
-
-def name_of(function: object) -> str:
-    """Give the name of a function, or of the class of an object that is called like one."""
-    return str(getattr(function, "__qualname__", type(function).__name__))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from turnstore._counting import count
 from turnstore._io import unbroken
-from turnstore.errors import ClosedError, UnavailableError
+from turnstore.errors import ClosedError
 
 from ._learning.extracting import Extracted, Session
 from ._learning.extraction import (
@@ -191,16 +191,12 @@ class AsyncExtraction(BaseExtraction):
         for one in owners:
             try:
                 places, since = await self._run(self._places(one))
-            except (UnavailableError, ClosedError):
-                raise
             except Exception as error:  # noqa: BLE001 - raised when the others were read
                 first = self._first(first, error, owner)
                 continue
             for place in places:
                 try:
                     done += await self._extract(place, since, waits=True)
-                except (UnavailableError, ClosedError):
-                    raise
                 except Exception as error:  # noqa: BLE001 - raised when the others were read
                     first = self._first(first, error, owner)
         if first is not None:
@@ -241,9 +237,9 @@ class AsyncExtraction(BaseExtraction):
             Exception: As from `extract`, the first one, when all others were read.
         """
         done, first = Extracted(), None
-        until = None if timeout is None else time.monotonic() + timeout
+        since = time.monotonic()
         noted = await self._noter.take_all(timeout)
-        waiting = await self._reader.take_all(left(until))
+        waiting = await self._reader.take_all(left(timeout, since))
         for place in {str(place.keys): place for place in (*noted, *waiting)}.values():
             try:
                 done += await self._extract(place, waits=True)
@@ -357,10 +353,10 @@ class AsyncExtraction(BaseExtraction):
         Args:
             timeout: Seconds that what is read just now is waited for.
         """
-        until = None if timeout is None else time.monotonic() + timeout
+        since = time.monotonic()
         self._reader.end()
         await self._noter.close(timeout)
-        await self._reader.close(left(until))
+        await self._reader.close(left(timeout, since))
 
     async def __aenter__(self) -> Self:
         return self

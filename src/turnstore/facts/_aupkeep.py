@@ -307,7 +307,7 @@ class AsyncUpkeep:
         Cost:
             Two round trips for each owner, one more for each 500 conversations that were read
             for facts, and one for an index; on a Cluster one for each command. For everybody it
-            looks at every key of the server, twice.
+            looks at every key of the server.
 
         Example:
             >>> (await facts.health()).is_well

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from turnstore._calls import Ask, Flow
-from turnstore.context._common import Asking, is_async
+from turnstore.context._common import Asking, is_async, name_of
 from turnstore.context._models import ask_client, is_async_method
 
 __all__ = ["Embedder", "EmbeddingClient", "Vector", "Vectors"]
@@ -173,7 +173,7 @@ def _check_given(given: Any, *, asynchronous: bool) -> None:
         )
         raise TypeError(msg)
     if not asynchronous and (is_async(given) if create is None else is_async_method(create)):
-        name = getattr(given, "__qualname__", type(given).__name__)
+        name = name_of(given)
         msg = f"embed={name} is async, and this store is not; AsyncFacts of an AsyncStore take it"
         raise TypeError(msg)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from turnstore._counting import count
 from turnstore.context._models import check_sync_model
-from turnstore.errors import ClosedError, UnavailableError
+from turnstore.errors import ClosedError
 
 from ._learning.extracting import Extracted, Session
 from ._learning.extraction import (
@@ -192,16 +192,12 @@ class Extraction(BaseExtraction):
         for one in owners:
             try:
                 places, since = self._run(self._places(one))
-            except (UnavailableError, ClosedError):
-                raise
             except Exception as error:  # noqa: BLE001 - raised when the others were read
                 first = self._first(first, error, owner)
                 continue
             for place in places:
                 try:
                     done += self._extract(place, since, waits=True)
-                except (UnavailableError, ClosedError):
-                    raise
                 except Exception as error:  # noqa: BLE001 - raised when the others were read
                     first = self._first(first, error, owner)
         if first is not None:
@@ -242,9 +238,9 @@ class Extraction(BaseExtraction):
             Exception: As from `extract`, the first one, when all others were read.
         """
         done, first = Extracted(), None
-        until = None if timeout is None else time.monotonic() + timeout
+        since = time.monotonic()
         noted = self._noter.take_all(timeout)
-        waiting = self._reader.take_all(left(until))
+        waiting = self._reader.take_all(left(timeout, since))
         for place in {str(place.keys): place for place in (*noted, *waiting)}.values():
             try:
                 done += self._extract(place, waits=True)
@@ -358,10 +354,10 @@ class Extraction(BaseExtraction):
         Args:
             timeout: Seconds that what is read just now is waited for.
         """
-        until = None if timeout is None else time.monotonic() + timeout
+        since = time.monotonic()
         self._reader.end()
         self._noter.close(timeout)
-        self._reader.close(left(until))
+        self._reader.close(left(timeout, since))
 
     def __enter__(self) -> Self:
         return self

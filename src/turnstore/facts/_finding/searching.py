@@ -18,7 +18,7 @@ from .._owner import OwnerPlace, script_call
 from .._scoring.ranking import DIGITS, Candidate, Ranking, neighbours_wanted, rank
 from .._scoring.text import Lexical, asks, terms
 from .._storing.heads import Head
-from .._storing.reading import Seen, all_ids, page, read_records, read_seen
+from .._storing.reading import Seen, all_ids, page, read_records, read_seen, words
 from .._storing.record import NOTHING, Record, decode, stamp
 from ..engines._engine import Filter
 
@@ -410,7 +410,7 @@ def _read_looked(reply: list[Any]) -> _Looked:
     return _Looked(
         now_ms,
         latest_ms,
-        tuple(spaces.decode().split()),
+        tuple(words(spaces)),
         facts,
         length,
         since_ms,

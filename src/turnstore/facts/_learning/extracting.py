@@ -157,7 +157,7 @@ class Session:
         self._counts = counts
         self._keys = place.keys
         self._options = options
-        self._owner = base.ground.owner_in(str(place.keys.owner).encode())
+        self._owner = base.ground.owner_in(place.keys.turns)
         # A conversation that was cleared is on no list any more, so that its id may be lost.
         self._conversation: str = _json.loads(place.keys.name)[0] if place.keys.name else ""
         lease = Lease(

@@ -13,7 +13,7 @@ from turnstore._counting import count
 from turnstore._place import Place
 from turnstore.context._common import Asking, check_deadline, check_template
 from turnstore.context._models import check_model, question
-from turnstore.errors import ClosedError, ErasedError, LeaseError
+from turnstore.errors import ClosedError, ErasedError, LeaseError, UnavailableError
 
 from .._storing.base import Base
 from .._storing.commit import begin
@@ -160,7 +160,13 @@ class BaseExtraction:
     def _first(
         self, first: Exception | None, error: Exception, owner: str | EllipsisType
     ) -> Exception | None:
-        """Keep the first error of a run; who is erased is passed over in one over all owners."""
+        """Keep the first error of a run; who is erased is passed over in one over all owners.
+
+        Raises:
+            UnavailableError, ClosedError: It is that: no other conversation can be read either.
+        """
+        if isinstance(error, UnavailableError | ClosedError):
+            raise error
         return first or (None if owner is ... and is_erased(error) else error)
 
     def _wait_for(self, reader: Runner | AsyncRunner, place: Place, seconds: float | None) -> None:
@@ -204,7 +210,7 @@ class BaseExtraction:
 
     def _others(self, place: Place) -> Flow[list[Place]]:
         """Find what waits of the owner of a conversation, and was noted by whoever it was."""
-        owner = self._base.ground.owner_in(str(place.keys.owner).encode())
+        owner = self._base.ground.owner_in(place.keys.turns)
         return told(self._home, owner)
 
     def _letters(self, owner: str) -> Flow[list[DeadLetter]]:

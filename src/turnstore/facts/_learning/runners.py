@@ -26,9 +26,9 @@ __all__ = ["AsyncRunner", "Runner", "left"]
 _PATIENCE = 10.0  # seconds, at the end of the interpreter
 
 
-def left(until: float | None) -> float | None:
-    """Give the seconds that are left until a time of `time.monotonic`; None where it is none."""
-    return None if until is None else max(until - time.monotonic(), 0.0)
+def left(timeout: float | None, since: float) -> float | None:
+    """Give what is left of a timeout since a time of `time.monotonic`; None of none."""
+    return None if timeout is None else max(since + timeout - time.monotonic(), 0.0)
 
 
 class Runner(Worker):
@@ -99,7 +99,7 @@ class Runner(Worker):
     def finish(self, since: float) -> None:
         """Wait for what is to be finished."""
         if self._finishes:
-            self.close(max(since + self.patience - time.monotonic(), 0.0))
+            self.close(left(self.patience, since))
 
     def _run(self) -> None:
         while True:

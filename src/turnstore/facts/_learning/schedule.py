@@ -51,7 +51,7 @@ def due(base: Base, place: Place, trigger: Trigger) -> Flow[float | None]:
         place: The conversation's.
         trigger: When.
     """
-    owner = base.ground.owner_in(str(place.keys.owner).encode())
+    owner = base.ground.owner_in(place.keys.turns)
     stands: str
     now_ms: int
     stands, now_ms = yield Together(

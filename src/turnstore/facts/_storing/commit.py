@@ -21,7 +21,7 @@ from turnstore._calls import Flow
 from .._model import Fact
 from .._owner import OwnerPlace, script_call
 from .._scoring.text import terms
-from .reading import all_ids
+from .reading import all_ids, words
 from .record import NOTHING, Record, encode, moment, norm_of, posted, stamp, term_list, times_of
 
 if TYPE_CHECKING:
@@ -420,7 +420,7 @@ def _json_parts(note: dict[str, Any]) -> tuple[bytes, bytes]:
 
 def _read_began(reply: list[Any]) -> Began:
     number, now_ms, spaces, *ids = reply
-    its, known = tuple(spaces.decode().split()), tuple(id_.decode() for id_ in ids)
+    its, known = tuple(words(spaces)), tuple(id_.decode() for id_ in ids)
     return Began(number, now_ms, its, known)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore._calls import Call, Flow, in_steps, pairs_of
@@ -66,14 +67,12 @@ def forget(base: Base, owner: str, id: str) -> Flow[bool]:  # noqa: A002 - the n
     check_id(id)
     ttl_ms = base.settings.ttl_ms
 
-    def discarded() -> Flow[Sequence[str]]:
-        return (yield from _change(place, [Discard(id)], "forget", ttl_ms))
-
     try:
         records = yield from read_records(place, [id])
         removed = yield from remove(place, list(records.values()), "forget", ttl_ms=ttl_ms)
     except CorruptTurnError:
-        return "1" in (yield from again(discarded, ("spaces",)))
+        discard = partial(_change, place, [Discard(id)], "forget", ttl_ms)
+        return "1" in (yield from again(discard, ("spaces",)))
     return bool(removed)
 
 

@@ -21,7 +21,7 @@ from .._owner import OwnerPlace, script_call
 from ..engines import counted, drop_index, name_index
 from .commit import Began, begin
 from .owners import each, owners
-from .reading import Row, all_ids, read_rows
+from .reading import Row, all_ids, read_rows, words
 from .record import Record, times_of
 
 if TYPE_CHECKING:
@@ -287,4 +287,4 @@ def _drop_indexes(base: Base, backend: Backend) -> Flow[None]:
 
 def _read_state(reply: list[bytes | None]) -> tuple[tuple[str, ...], int, int]:
     spaces, changes, facts = reply
-    return tuple((spaces or b"").decode().split()), int(changes or 0), int(facts or 0)
+    return tuple(words(spaces)), int(changes or 0), int(facts or 0)

@@ -21,12 +21,17 @@ _ERASED = ("owner", "closed")  # of an ErasedError: nothing of the owner is to s
 def owners(ground: Ground, *parts: str) -> Flow[list[OwnerPlace]]:
     """Find all owners of a store with a key of one of these kinds, of facts where none is given.
 
-    Looks at every key of the server, once for each kind.
+    Looks at every key of the server: once for all kinds of facts, and once for each other kind.
     """
+    kinds = parts or ("facts",)
+    of_facts = [kind for kind in kinds if kind.startswith("facts")]
+    patterns = [kind for kind in kinds if kind not in of_facts]
+    patterns += ["facts*"] if len(of_facts) > 1 else of_facts
     keys: set[bytes] = set()
-    for part in parts or ("facts",):
-        keys |= yield from scan("owners", b"", ground.pattern(part))
-    places = {place.digest: place for place in map(ground.owner_in, keys)}
+    for pattern in patterns:
+        keys |= yield from scan("owners", b"", ground.pattern(pattern))
+    wanted = [key for key in keys if key.rpartition(b"}:")[2].decode() in kinds]
+    places = {place.digest: place for place in map(ground.owner_in, wanted)}
     return [places[digest] for digest in sorted(places)]
 
 
