@@ -38,11 +38,11 @@ def erasures(name: str, erased_us: float | None) -> list[dict[str, Any]]:
     return [{**erased, "where": where} for where in WHERE[:2]]
 
 
-def recall(embedding_ms: int, late: int = 0) -> list[dict[str, Any]]:
+def recall(embedding_ms: int, late: int = 0, added: float = 1.05) -> list[dict[str, Any]]:
     times = {"turn": 400.0, "turn with recall": 2_500.0, "search": 2_000.0}
     common = {"case": "recall", "embedding_ms": embedding_ms}
     measured = [{**common, "subject": name, "median_us": time} for name, time in times.items()]
-    return [*measured, {**common, "subject": "added", "of_search": 1.05, "late": late}]
+    return [*measured, {**common, "subject": "added", "of_search": added, "late": late}]
 
 
 def result(ours: list[dict[str, Any]], **peers: Any) -> dict[str, Any]:
@@ -67,11 +67,10 @@ def test_each_subject_has_a_row_and_what_failed_is_said(report: Any) -> None:
             second={"title": "Another", "failures": [{"reason": "it cannot be made"}]},
         )
     )
-    assert "| turnstore, plain | 2.0 ms / 3.0 ms |" in drawn
-    assert "| A peer | 2.0 ms / 3.0 ms (0.25\u00d7) |" in drawn
+    assert "| turnstore, plain | 1,000 | 2.0 ms / 3.0 ms |" in drawn
+    assert "| A peer | 1,000 | 2.0 ms / 3.0 ms (0.25\u00d7) |" in drawn
     assert "12 ms / 12 ms |" in drawn
     assert "43.0 s / 43.0 s |" in drawn
-    assert "300 facts, one of 1,000 owners" in drawn
     assert "recall 2.5 ms, the search with its embedding by itself 2.0 ms" in drawn
     assert "takes 10 ms: a turn 400 µs" in drawn
     assert drawn.endswith("Not measured:\n\n- Another: it cannot be made")
@@ -80,7 +79,7 @@ def test_each_subject_has_a_row_and_what_failed_is_said(report: Any) -> None:
 def test_without_peers_there_are_the_rows_of_the_engines(report: Any) -> None:
     name = "turnstore, plain"
     drawn = report.table(result([*fills(name), *searches(name, {}), *erasures(name, 12_000.0)]))
-    assert "| turnstore, plain | 2.0 ms / 3.0 ms |" in drawn
+    assert "| turnstore, plain | 1,000 | 2.0 ms / 3.0 ms |" in drawn
     assert "Recall" not in drawn
 
 
@@ -90,11 +89,27 @@ def test_who_has_no_way_to_erase_is_named_so(report: Any) -> None:
     assert "| no way / no way |" in drawn
 
 
-def test_whose_time_to_be_filled_was_up_is_named_so(report: Any) -> None:
-    peer = [*searches("peer", {}), *fills("peer", owners=420)]
-    drawn = report.table(result(fills("ours"), one={"title": "A peer", "figures": peer}))
-    assert "| 150 µs / 150 µs (the time was up after 420 owners) |" in drawn
-    assert drawn.count("the time was up") == 1
+def test_how_many_owners_were_searched_stands_in_each_row(report: Any) -> None:
+    ours = fills("all") + fills("some", owners=446)
+    peer = [*searches("peer", {}), *fills("peer", owners=897)]
+    drawn = report.table(result(ours, one={"title": "A peer", "figures": peer}))
+    head, _, *rows = (line for line in drawn.splitlines() if line.startswith("|"))
+    assert head.startswith("| | owners of 300 facts | ")
+    assert "1,000" not in head
+    assert [row.split(" | ")[:2] for row in rows] == [
+        ["| all", "1,000"],
+        ["| some", "446: the time was up"],
+        ["| A peer", "897: the time was up"],
+    ]
+
+
+def test_what_recall_adds_has_a_bar(report: Any) -> None:
+    drawn = report.bars(result([*recall(0, added=1.0), *recall(10, late=2, added=1.001)]))
+    first, second = drawn.splitlines()[2:]
+    assert first.startswith("| `Recall` adds to a turn; an embedder that takes next to nothing |")
+    assert first.endswith(" \u00d7 the search and the embedding | 1.000 | met |")
+    assert "; an embedder that takes 10 ms | ≤ 1.00 \u00d7" in second
+    assert second.endswith(" | 1.001 (2 recalls were too late) | **missed** |")
 
 
 def test_recalls_that_were_too_late_are_counted(report: Any) -> None:
@@ -104,12 +119,23 @@ def test_recalls_that_were_too_late_are_counted(report: Any) -> None:
     assert drawn.count("too late") == 1
 
 
-def test_a_page_without_the_closing_mark_is_refused(report: Any) -> None:
+@pytest.mark.parametrize("name", ["bars", "cost"])
+def test_a_page_without_the_closing_mark_is_refused(report: Any, name: str) -> None:
     with pytest.raises(ValueError, match="lacks the mark"):
-        report.replace(report.BEGIN, result([]))
+        report.replace(report.mark(name), result([]))
     assert report.replace("no marks", result([])) == "no marks"
 
 
+def test_each_table_stands_behind_its_own_mark(report: Any) -> None:
+    marks = [report.mark(name) for name in ("bars", "cost")]
+    page = "\n".join(f"{mark}\nold\n{report.END}" for mark in marks)
+    measured = result([*fills("ours"), *recall(0)])
+    drawn = report.replace(page, measured)
+    texts = (report.bars(measured), report.table(measured))
+    blocks = zip(marks, texts, strict=True)
+    assert drawn == "\n".join(f"{mark}\n{text}\n{report.END}" for mark, text in blocks)
+
+
 def test_results_of_another_layout_change_nothing(report: Any) -> None:
-    page = f"{report.BEGIN}\nas it was\n{report.END}"
+    page = f"{report.mark('cost')}\nas it was\n{report.END}"
     assert report.replace(page, {**result([]), "schema": 1}) == page
