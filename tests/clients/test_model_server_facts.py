@@ -6,11 +6,13 @@ import json
 import math
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from openai import OpenAI
+from openai import BadRequestError, OpenAI
 
 from tests.waiting import wait_until
 from turnstore.context import SUMMARY_PROMPT, Context
@@ -216,3 +218,27 @@ class TestTheCommand:
             running.send_signal(2)
             wait_until(lambda: running.poll() is not None)
         assert running.returncode == 0
+
+
+def test_an_embedder_fails_or_waits_where_a_test_says_so(
+    client: OpenAI, model: ModelServer
+) -> None:
+    held = threading.Event()
+    model.script(Reply.error(400, "too long"), Reply(hold=held), to="embedding")
+    assert ask(client, "Hello?").startswith("I see 1 message"), "the model fails, too"
+    with pytest.raises(BadRequestError, match="too long"):
+        near(client, "a cat", "a dog")
+    with ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(near, client, "a cat", "a cat")
+        with pytest.raises(TimeoutError):
+            answered.result(timeout=0.1)
+        held.set()
+        assert answered.result(SECONDS) == pytest.approx(1)
+    assert near(client, "a cat", "a cat") == pytest.approx(1)
+
+
+@pytest.mark.parametrize("reply", [Reply("Hello"), Reply.tool_call("t"), Reply(ending="cut")])
+def test_an_embedder_says_nothing_else(model: ModelServer, reply: Reply) -> None:
+    with pytest.raises(ValueError, match=r"Reply\.error"):
+        model.script(Reply.error(500), reply, to="embedding")
+    assert model._desk.left == 0, "half of it was scripted"

@@ -78,6 +78,13 @@ class Desk:
         """Queue replies to requests of this kind."""
         self._script[kind].extend(replies)
 
+    def scripted(self, kind: Kind) -> Reply | None:
+        """Take the next scripted reply to requests of this kind; None where there is none."""
+        try:
+            return self._script[kind].popleft()
+        except IndexError:
+            return None
+
     def take(
         self,
         request: Request,
@@ -94,11 +101,9 @@ class Desk:
         self.requests.append(request)
         number = next(self._numbers)
         asked = text_of(request.messages[-1]) if request.messages else ""
-        try:
-            return self._script[kind_of(asked)].popleft(), number
-        except IndexError:
-            refused = complaint(request.messages)
-            if refused:
-                return Reply.error(400, refused), number
-            text = answer(request.messages, request.instructions)
-            return Reply(text, pause=self._pause), number
+        if (reply := self.scripted(kind_of(asked))) is not None:
+            return reply, number
+        if refused := complaint(request.messages):
+            return Reply.error(400, refused), number
+        text = answer(request.messages, request.instructions)
+        return Reply(text, pause=self._pause), number

@@ -80,10 +80,12 @@ _ENDPOINTS = {
 }
 # What is answered, and is no request to a model.
 _BESIDE = {
-    "/embeddings": _chat.embeddings,
     "/messages/count_tokens": _messages.count,
     ":countTokens": _gemini.count,
-    ":batchEmbedContents": _gemini.embeddings,
+}
+_EMBEDDERS = {
+    "/embeddings": (_chat.embeddings, _error),
+    ":batchEmbedContents": (_gemini.embeddings, _gemini.error),
 }
 
 
@@ -156,7 +158,10 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.split("?")[0]
         endpoint = next((e for suffix, e in _ENDPOINTS.items() if path.endswith(suffix)), None)
         beside = next((b for suffix, b in _BESIDE.items() if path.endswith(suffix)), None)
-        if beside is not None:
+        embedder = next((e for suffix, e in _EMBEDDERS.items() if path.endswith(suffix)), None)
+        if embedder is not None:
+            self._embed(body, *embedder)
+        elif beside is not None:
             self._send(200, beside(body))
         elif endpoint is None:
             self._send(404, _error(404, f"no such thing: {path}"))
@@ -170,6 +175,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             with suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _embed(
+        self, body: Json, embed: Callable[[Json], Json], error: Callable[[int, str | None], Json]
+    ) -> None:
+        reply = self.desk.scripted("embedding") or Reply()
+        if reply.hold is not None:
+            reply.hold.wait()
+        if reply.status >= 400:  # noqa: PLR2004 - as in an answer
+            self._send(reply.status, error(reply.status, reply.text), reply.headers)
+        else:
+            self._send(200, embed(body))
 
     def _answer(self, endpoint: _Endpoint, request: Request, reply: Reply, number: int) -> None:
         if reply.status >= 400:  # noqa: PLR2004 - the first of HTTP's errors

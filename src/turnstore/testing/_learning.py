@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 __all__ = ["KINDS", "Kind", "facts_in", "kind_of"]
 
-Kind: TypeAlias = Literal["chat", "extraction", "summary"]
+Kind: TypeAlias = Literal["chat", "extraction", "summary", "embedding"]
 """What a request is about: `chat` is all that is none of the others."""
 
-KINDS: Final[tuple[Kind, ...]] = ("chat", "extraction", "summary")
+KINDS: Final[tuple[Kind, ...]] = ("chat", "extraction", "summary", "embedding")
 
 # The last lines of `turnstore.facts.EXTRACTION_PROMPT`, filled, and what is added to it after an
 # answer that could not be used.

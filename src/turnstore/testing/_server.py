@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from ._desk import Desk, Request
 from ._http import Http
 from ._learning import KINDS
+from ._replies import Reply
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
     from ._learning import Kind
-    from ._replies import Reply
 
 
 class ModelServer:
@@ -74,14 +74,18 @@ class ModelServer:
         Args:
             replies: The replies, first to last. A request that the SDK repeats takes one each time.
             to: Which requests take them: "extraction" or "summary", those with the default
-                prompt of one; "chat", all others. So what a memory asks in the background takes
-                no reply from what an application asks.
+                prompt of one; "embedding", those for vectors, which take `Reply.error(…)`, or
+                `Reply()` for the vectors themselves, both perhaps with `hold`; "chat", all
+                others. So what a memory asks in the background takes no reply from what an
+                application asks.
 
         Raises:
-            ValueError: It is to no such requests.
+            ValueError: It is to no such requests, or says what no embedder does.
         """
         if to not in KINDS:
             raise ValueError(f"script(to={to!r}): replies are to one of {', '.join(KINDS)}")
+        if to == "embedding" and not all(map(_fits_embedder, replies)):
+            raise ValueError('script(to="embedding") takes Reply.error(…) and Reply(hold=…)')
         self._desk.script(replies, to)
 
     def start(self) -> Self:
@@ -111,3 +115,8 @@ class ModelServer:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _fits_embedder(reply: Reply) -> bool:
+    """Whether it is an error, or says nothing in the place of the vectors."""
+    return reply.status >= 400 or reply == Reply(hold=reply.hold)  # noqa: PLR2004 - HTTP's errors

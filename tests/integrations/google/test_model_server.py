@@ -87,3 +87,11 @@ def test_errors(base: Client, model: ModelServer) -> None:
         with pytest.raises(errors.APIError, match="not now") as caught:
             ask(base, "Hello")
         assert (caught.value.code, caught.value.status) == (status, name)
+
+
+def test_errors_of_the_embedder(base: Client, model: ModelServer) -> None:
+    model.script(Reply.error(429, "not now"), to="embedding")
+    with pytest.raises(errors.APIError, match="not now") as caught:
+        base.models.embed_content(model="m", contents="Hi")
+    assert (caught.value.code, caught.value.status) == (429, "RESOURCE_EXHAUSTED")
+    assert base.models.embed_content(model="m", contents="Hi").embeddings
