@@ -39,25 +39,23 @@ async def aclose(client: Any, step: Step, error: BaseException) -> None:
     # asyncio says so that the connections are of another loop, where none can be closed.
     if _is_ordinary(step, error) or isinstance(error, RuntimeError):
         return
+    # redis-py has no public word for the connections that nobody uses; its own ways of closing
+    # them wait, and another task can take one meanwhile. None of these waits.
     if hasattr(client, "get_nodes"):
-        for node in client.get_nodes():
-            # redis-py has no public word for those that nobody uses.
-            idle: Any = getattr(node, "_free", ())
-            for connection in list(idle):
-                await connection.disconnect()
-        return
-    single = getattr(client, "connection", None)
-    if single is not None:
-        await single.disconnect()
-    await client.connection_pool.disconnect(inuse_connections=False)
+        idle = [one for node in client.get_nodes() for one in getattr(node, "_free", ())]
+    else:
+        idle = [*getattr(client.connection_pool, "_available_connections", ())]
+        idle += [client.connection] if getattr(client, "connection", None) else []
+    for connection in idle:
+        await connection.disconnect(nowait=True)
 
 
 def _is_ordinary(step: Step, error: BaseException) -> bool:
-    """Tell whether redis-py knows of the error, or the step used no connection of ours.
+    """Tell whether the error is one of ours, which have read their reply or redis-py knows of.
 
     What a handler raises may be an `OSError`, as `TimeoutError` is, which is taken for one of the
     connection. A cancellation makes redis-py close the connection.
     """
-    if isinstance(step, Ask | Pause):
+    if isinstance(step, Ask | Pause):  # which use no connection of ours
         return True
     return isinstance(error, TurnstoreError) and not isinstance(error.__cause__, OSError)

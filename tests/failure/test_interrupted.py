@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,11 +50,13 @@ class Interruption:
     Attributes:
         left: After how many sendings it is.
         kind: What is raised.
+        task: The only one whose sendings count; None is all.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]) -> None:
         self.left = 0
         self.kind = kind
+        self.task: asyncio.Task[Any] | None = None
         real: Any = AbstractConnection.send_packed_command
         areal: Any = AsyncConnection.send_packed_command
 
@@ -63,7 +66,8 @@ class Interruption:
 
         async def asend(connection: Any, *args: Any, **options: Any) -> None:
             await areal(connection, *args, **options)
-            self._count()
+            if self.task in (None, asyncio.current_task()):
+                self._count()
 
         monkeypatch.setattr(AbstractConnection, "send_packed_command", send)
         monkeypatch.setattr(AsyncConnection, "send_packed_command", asend)
@@ -88,6 +92,27 @@ async def test_nor_where_the_process_was_to_end(
     make_store: Callable[..., Store], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     await _check(as_async(make_store()), Interruption(monkeypatch, KeyboardInterrupt), name)
+
+
+async def test_the_commands_of_other_tasks_are_left_alone(
+    make_async_store: Callable[..., AsyncStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_async_store()
+    await store.ping()
+    interruption = Interruption(monkeypatch, TimeIsUp)
+
+    async def write(writer: int) -> None:
+        for number in range(200):
+            await store.conversation(f"c{writer}").append(f"{number}")
+
+    async def be_interrupted() -> None:
+        interruption.task = asyncio.current_task()
+        for _ in range(100):
+            interruption.left = 1
+            with pytest.raises(TimeIsUp):
+                await store.conversation("c").read()
+
+    await asyncio.gather(be_interrupted(), *(write(writer) for writer in range(6)))
 
 
 async def _check(store: AsyncStore, interruption: Interruption, name: str) -> None:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.facts.meaning.kit import facts_in
 from tests.facts.store.raw import Raw
 from turnstore import LimitError
 from turnstore.facts import NewFact
 
 if TYPE_CHECKING:
     from tests.facts.store.conftest import NewFacts
+    from tests.servers.running import Server
+    from turnstore import AsyncStore
     from turnstore.facts import AsyncFacts
 
 pytestmark = pytest.mark.one_setup
@@ -235,6 +238,20 @@ async def test_an_exchange_is_stored_once_by_many_at_once(facts: AsyncFacts, raw
     assert sorted(one.duplicate for one in added) == [False] + [True] * 7
     assert len({one.id for one in added}) == 1
     assert len(raw().records) == 1
+
+
+@pytest.mark.servers("redis", "valkey", first=True)
+async def test_what_is_tried_again_goes_over_the_same_connections(
+    make_async_store: Callable[..., AsyncStore], server: Server
+) -> None:
+    facts = facts_in(make_async_store(), engine="plain")
+    added = await facts.add("ada", "Ada swims.")
+    opened = []
+    for number in range(4):
+        texts = [f"Ada swims {number} or {other}." for other in range(5)]
+        await asyncio.gather(*(facts.update("ada", added.id, text=text) for text in texts))
+        opened.append(server.raw.info("stats")["total_connections_received"])
+    assert opened[1:] == opened[:1] * 3, "all were opened at the first time"
 
 
 async def test_an_exchange_is_known_after_a_restart(new_facts: NewFacts) -> None:

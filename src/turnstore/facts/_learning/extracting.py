@@ -230,7 +230,7 @@ class Session:
         told = tell(found.elements)
         try:
             extracted = yield from self._read(told, stands)
-        except (TurnstoreError, Blocked):
+        except TurnstoreError:
             raise
         except Exception as error:
             yield from self._failed(stands, cursor, told, error)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from turnstore import _json
 from turnstore._calls import Flow
+from turnstore.errors import TurnstoreError
 
 from .._model import Fact
 from .._owner import OwnerPlace, script_call
@@ -219,7 +220,7 @@ class Commit(NamedTuple):
     fence: str = ""
 
 
-class Blocked(Exception):  # noqa: N818 - what is in the way may be gone at the next try
+class Blocked(TurnstoreError):  # noqa: N818 - what is in the way may be gone at the next try
     """A commit that was not made, as something changed since it was begun.
 
     Attributes:
