@@ -20,7 +20,7 @@ from redis.retry import Retry
 
 from turnstore import AsyncStore, Store
 from turnstore.errors import UnavailableError
-from turnstore.testing import ModelServer, Reply
+from turnstore.testing import ModelServer, Reply, ToolCall
 
 GUIDES = Path(__file__).parents[2] / "docs/guides"
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -52,7 +52,7 @@ def test_the_fixtures_for_pytest_work(tmp_path: Path) -> None:
 @pytest.mark.web
 def test_the_tests_of_a_web_application_work(tmp_path: Path) -> None:
     code = "\n".join(_BLOCK.findall((GUIDES / "web" / "testing.md").read_text()))
-    assert "4 passed" in _tested(code, tmp_path, seconds=120)
+    assert "5 passed" in _tested(code, tmp_path, seconds=120)
 
 
 @pytest.mark.web
@@ -82,12 +82,23 @@ def test_an_answer_is_made_anew_and_the_old_one_stays_until_then(
         assert say("My fish is Bo.", replaces=last).status_code == 502
         assert "event: failed" in say("My fish is Bo.", replaces=last).text
         assert browser.get("/chats/monday").json() == before
-        assert say("?", replaces="not an id").status_code == 422
+        for no_id in ("not an id", "x" * 65, 'a"b', "ä", "x\n", ""):
+            assert say("?", replaces=no_id).status_code == 422
+        assert browser.get("/chats/monday").json() == before
 
         assert "event: done" in say("My fish is Bo.", replaces=last).text
         assert "Flo" not in str(model_server.requests[-1].messages)
         assert say("My fish is Bo.", replaces=last).status_code == 409
         assert questions() == ["My cat is Tom.", "My dog is Rex.", "My fish is Bo."]
+
+        for own in ("request/7:a", "~" * 64):  # as an application may give them
+            with Store.from_url(redis_url, name="shop") as store:
+                chat = store.conversation("sunday", owner="ada")
+                chat.append(["?", {"role": "assistant", "content": "!"}], turn_id=own)
+            again = browser.post("/chats/sunday", json={"text": "Hi", "replaces": own})
+            assert "event: done" in again.text
+        found = browser.get("/chats/sunday").json()
+        assert [text for _, text in found] == ["Hi", "Hi"]
 
         async def broken(*_: object) -> int:
             raise UnavailableError("no answer")
@@ -101,6 +112,12 @@ def test_an_answer_is_made_anew_and_the_old_one_stays_until_then(
         assert "Bo." in other, "it could not be"
 
 
+def _called(name: str, arguments: str) -> Reply:
+    """Call a tool as it is, and then as it is not."""
+    fits = ToolCall(name="Weather", arguments={"city": "Rome"})
+    return Reply(tool_calls=[fits, ToolCall(name=name, arguments=arguments)])
+
+
 @pytest.mark.web
 @pytest.mark.parametrize(
     "last, ends, stored",
@@ -109,8 +126,17 @@ def test_an_answer_is_made_anew_and_the_old_one_stays_until_then(
         (Reply("Take no", ending="truncated"), "failed", []),
         (Reply(refusal="No."), "failed", []),
         (Reply.error(400), "failed", []),
+        (Reply("Take no", finish="length"), "failed", []),
+        (_called("Weather", "no JSON"), "failed", []),
+        (_called("Weather", '{"city": '), "failed", []),
+        (_called("Weather", '{"town": "Paris"}'), "failed", []),
+        (_called("Weather", '{"city": 7}'), "failed", []),
+        (_called("Time", '{"city": "Paris"}'), "failed", []),
     ],
-    ids=["whole", "cut", "refusal", "error"],
+    ids=[
+        *("whole", "cut", "refusal", "error", "length"),
+        *("no JSON", "half", "another field", "another type", "another tool"),
+    ],
 )
 def test_tools_in_a_stream_are_one_turn(
     redis_url: str, model_server: ModelServer, last: Reply, ends: str, stored: list[str]
@@ -135,6 +161,18 @@ def test_tools_in_a_stream_are_one_turn(
         messages = store.conversation("monday", owner="ada").read()
     assert [message["role"] for message in messages] == stored
     assert all("parsed" not in str(message) for message in messages)
+
+
+async def test_a_redis_that_hangs_is_not_waited_for_by_a_readiness_check() -> None:
+    section = (GUIDES / "many-workers.md").read_text().partition("\n## Health\n")[2]
+    code = _BLOCK.findall(section)[0].partition("\n\nprint(")[0]
+    assert "asyncio.timeout(3)" in code
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        url = f"redis://127.0.0.1:{hanging.getsockname()[1]}"
+        async with AsyncStore.from_url(url, name="docs") as store:
+            guide: dict[str, Any] = {"store": store}
+            exec(code.replace("timeout(3)", "timeout(0.2)"), guide)  # noqa: S102 - our own page
+            assert await guide["ready"]() == (503, "TimeoutError")
 
 
 def test_no_message_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
