@@ -137,6 +137,7 @@ def _check(record: Record, server: Server, prefix: str, store: AsyncStore, ids: 
 
 
 @pytest.mark.one_setup
+@pytest.mark.servers("redis-7", "redis-8", "valkey", "cluster")  # fakeredis is not built for it
 @pytest.mark.timeout(240)
 async def test_nothing_comes_back(new_store: NewStore, server: Server, prefix: str) -> None:
     store = new_store()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import blake2b
+from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from tests.servers.facade import as_async, inner, register
@@ -51,6 +52,12 @@ def _vector(text: str) -> list[float]:
         digest = blake2b(term.encode(), digest_size=4).digest()
         vector[int.from_bytes(digest) % DIMENSIONS] += count
     return vector
+
+
+def leaning(texts: list[str]) -> list[list[float]]:
+    """Make vectors whose cosine with that of a question is the number in a text, in hundredths."""
+    cosines = [1 if text == "?" else int(text.rpartition(" ")[2]) / 100 for text in texts]
+    return [[one, sqrt(1 - one**2)] + [0.0] * (DIMENSIONS - 2) for one in cosines]
 
 
 def facts_in(store: AsyncStore, **options: Any) -> AsyncFacts:

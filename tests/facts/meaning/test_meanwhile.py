@@ -200,7 +200,7 @@ async def test_a_conversation_that_is_erased_meanwhile_leaves_nothing(
     with pytest.raises(ErasedError):
         await kit.extraction().extract(kit.chat)
     left = kinds_of(server, kit.facts, "ada")
-    assert left == {b"generation", b"cleared", b"forgotten", b"lease"}, "notes, and who was at work"
+    assert left == {b"generation", b"cleared", b"lease"}, "notes, and who was at work"
 
 
 async def test_all_turns_that_are_undone_meanwhile_take_their_facts_along(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.context.flows import Recorder
-from tests.facts.meaning.kit import DIMENSIONS, embed
+from tests.facts.meaning.kit import DIMENSIONS, embed, leaning
 from tests.facts.recall.kit import facts_in
 from tests.servers.facade import inner
 from tests.servers.proxy import Cut
@@ -113,6 +113,22 @@ async def test_facts_and_exchanges_have_a_least_similarity_each(memory: Memory) 
     assert "Oslo" not in await sent(kinds=["fact"])
 
 
+@pytest.mark.servers("redis", "valkey", first=True)
+async def test_a_fact_has_a_similarity_of_0_7_and_an_exchange_of_0_3_by_default(
+    memory: Memory, engine: str
+) -> None:
+    facts = facts_in(memory.store, engine=engine, embed=leaning)
+    for number in (69, 71):
+        await facts.add("ada", f"fact {number}")
+    for number in (29, 31):
+        await facts.add_exchange("ada", "d", f"t{number}", f"exchange {number}")
+    recall = Recall(inner(facts), deadline=None, top_k=10)
+    sent = await memory.ask("?", Context(sources=[recall], frame="{texts}"))
+    assert {line.rpartition("] ")[2] for line in sent.splitlines()} >= {"fact 71", "exchange 31"}
+    assert "69" not in sent
+    assert "exchange 29" not in sent
+
+
 async def test_limits_of_number_and_of_tokens(memory: Memory) -> None:
     for number in range(5):
         await memory.facts.add("ada", f"Ada lives in house {number}.")
@@ -205,11 +221,14 @@ async def test_a_search_that_is_too_late_leaves_the_turn_alone(memory: Memory, e
     facts = facts_in(memory.store, engine=engine, embed=slow)
     recall = Recall(inner(facts), deadline=0.05)
     context = Context(sources=[recall])
+    strict = Recall(inner(facts), deadline=0.05, strict=True)
     try:
         assert await memory.ask(ASKED, context) == ""
+        with pytest.raises(TimeoutError):
+            await memory.ask(ASKED, Context(sources=[strict]), chat="strict")
     finally:
         released.set()
-    assert (context.counts, recall.failures) == ({"recall": 1}, 1)
+    assert (context.counts, recall.failures, strict.failures) == ({"recall": 1}, 1, 1)
 
 
 @pytest.mark.servers("redis-7", "redis-8.2", "valkey")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.facts.meaning.kit import DIMENSIONS, embed
 from tests.facts.postings import unpack
 from tests.servers.facade import inner
 from turnstore.facts._scoring.text import terms
-from turnstore.facts._storing.record import Record, decode, times_of
+from turnstore.facts._storing.record import Record, decode, stamp, times_of
 from turnstore.facts.engines._index import read_found
 from turnstore.facts.engines.plain import _SHIFT
 
@@ -53,6 +54,29 @@ def keys_of(server: Server, facts: AsyncFacts, owner: str) -> dict[bytes, int]:
 def kinds_of(server: Server, facts: AsyncFacts, owner: str) -> set[bytes]:
     """Give the last part of every key of an owner, which says of which kind it is."""
     return {key.rpartition(b":")[2] for key in keys_of(server, facts, owner)}
+
+
+def backdate(
+    server: Server, facts: AsyncFacts, id_: str, age: timedelta, unused: timedelta | None = None
+) -> None:
+    """Make a fact of Ada's as old as if it had been stored so long ago; its vector stays as it is.
+
+    Args:
+        server: Where it lies.
+        facts: The facts.
+        id_: Of the fact.
+        age: How long ago it was stored, and heard, and became true.
+        unused: How long ago it was last found; None is never.
+    """
+    keys, raw, now = place_of(facts, "ada").keys, server.raw, datetime.now(UTC)
+    line, between, body = raw.hget(keys.facts, id_).partition(b"\n")
+    fields = line.split(b" ")
+    fields[2:5] = [b"%d" % stamp(now - age)] * 3
+    raw.hset(keys.facts, id_, b" ".join(fields) + between + body)
+    raw.zrem(keys.used, id_)
+    if unused is not None:
+        raw.zadd(keys.used, {id_: stamp(now - unused)})
+        raw.pexpire(keys.used, 60_000)
 
 
 def look(server: Server, facts: AsyncFacts, owner: str) -> Raw:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from inspect import iscoroutine
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.facts.store.raw import place_of
+from tests.failure.helping import load_scripts
 from tests.servers.facade import inner
 from turnstore.facts import NewFact
 from turnstore.facts._storing.health import health
@@ -155,6 +158,52 @@ async def test_the_commands_of_health(
     running = inner(facts)._run(counted(health(base, "ada")))
     assert (await running if iscoroutine(running) else running) is None
     assert len(steps) == len(index) + 3
+
+
+# A history alone, in a process of its own.
+HISTORY: dict[str, str] = {
+    "sync": """
+from turnstore import Store
+with Store.from_url({url!r}, name="test", prefix={prefix!r}) as store:
+    for owner in (None, "ada"):
+        chat = store.conversation("c", owner=owner)
+        chat.append("I sail.")
+        chat.read()
+        with chat.turn("Where?") as turn:
+            turn.reply("At sea.")
+""",
+    "async": """
+import asyncio
+from turnstore import AsyncStore
+async def main():
+    async with AsyncStore.from_url({url!r}, name="test", prefix={prefix!r}) as store:
+        for owner in (None, "ada"):
+            chat = store.conversation("c", owner=owner)
+            await chat.append("I sail.")
+            await chat.read()
+            async with chat.turn("Where?") as turn:
+                turn.reply("At sea.")
+asyncio.run(main())
+""",
+}
+
+
+@pytest.mark.servers("redis", "valkey", first=True)
+@pytest.mark.parametrize("client", HISTORY)
+def test_a_history_costs_no_more_where_facts_are_imported(
+    server: Server, prefix: str, proxy: Proxy, client: str
+) -> None:
+    load_scripts(server, prefix)
+    seen: list[list[str]] = []
+    for first in ("", "import turnstore.facts"):
+        code = first + HISTORY[client].format(url=proxy.url, prefix=prefix)
+        code += f"import sys\nassert ('turnstore.facts' in sys.modules) is {bool(first)}"
+        proxy.clear()
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=90)
+        seen.append(proxy.seen)
+    without_owner = [SCRIPT, "LRANGE", "LRANGE", SCRIPT]  # to append, to read, and for the turn
+    with_owner = [SCRIPT, SCRIPT, "LRANGE", SCRIPT, "LRANGE", SCRIPT]
+    assert seen == [without_owner + with_owner] * 2
 
 
 async def test_where_no_facts_were_ever_kept_an_erasure_looks_for_them_twice(

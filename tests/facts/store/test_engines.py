@@ -12,6 +12,7 @@ import pytest
 
 from tests.facts.store.model import Asked, search
 from tests.facts.store.raw import look
+from turnstore._calls import Call
 from turnstore.facts import NewFact, Plain, Ranking, Search, VectorSet
 
 if TYPE_CHECKING:
@@ -168,6 +169,28 @@ def _turned(number: int, is_far: bool) -> list[float]:  # noqa: FBT001 - of two 
     return vector
 
 
+@pytest.mark.one_setup
+@pytest.mark.servers("redis-8.2")
+async def test_the_order_of_the_default_ranking_is_that_of_plain(new_facts: NewFacts) -> None:
+    """Also where others have facts of the same words, and in conversations of the same name."""
+    rng = random.Random(3)
+    given: dict[str, Any] = {
+        "embed": embed,
+        "dimensions": DIMENSIONS,
+        "embedder": "random:1",
+    }
+    facts = new_facts(**given)
+    for owner in ("bob", "eve"):
+        theirs = [" ".join((*rng.choices(WORDS, k=4), f"n{n}")) for n in range(100)]
+        await facts.add_many(owner, [NewFact(text=text, conversation="c1") for text in theirs])
+    stored = await fill(facts, rng, 200)
+    questions = [ask(rng, stored) for _ in range(30)]
+    answers = [[id_ for id_, _ in await found(facts, asked)] for asked in questions]
+    plain = new_facts(**given, engine="plain")
+    await plain.migrate()
+    assert [[id_ for id_, _ in await found(plain, asked)] for asked in questions] == answers
+
+
 HALF: dict[str, Any] = {
     "plain": Plain(dtype="float16"),
     "vectorset": VectorSet(dtype="int8", m=8, ef_construction=50),
@@ -208,6 +231,44 @@ async def test_a_graph_finds_the_same_where_it_looks_at_enough(
         wanted = [id_ for id_, _ in search(stored, asked, embed, 20)]
         alike += [id_ for id_, _ in await found(facts, asked)] == wanted
     assert alike >= 19
+
+
+EFFORTS: dict[str, list[tuple[Any, str]]] = {
+    "vectorset": [
+        (VectorSet(exact=0, ef=300), "EF 300 "),
+        (VectorSet(exact=0), f"EF {5 * 21} "),
+        (VectorSet(ef=300), "TRUTH"),
+    ],
+    "search": [
+        (Search(algorithm="hnsw", exact=0, ef=300), "EF_RUNTIME 300 "),
+        (Search(algorithm="hnsw", exact=0), f"EF_RUNTIME {2 * 21} "),
+        (Search(algorithm="hnsw", ef=300), "HYBRID_POLICY ADHOC_BF"),
+    ],
+}
+
+
+@pytest.mark.one_setup
+@pytest.mark.servers("redis-8.2")
+async def test_the_server_is_told_how_many_to_look_at(
+    new_facts: NewFacts, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 20 candidates it has to find 21: whether one more is as near as the last one."""
+    said: list[str] = []
+
+    def noting(operation: str, keys: Any, command: str, arguments: Any, **more: Any) -> Call:
+        if command in ("vsim", "ft.search"):
+            said.append(" ".join(one for one in map(str, arguments)))
+        return Call(operation, keys, command, arguments, **more)
+
+    monkeypatch.setattr(f"turnstore.facts.engines.{engine}.Call", noting)
+    for number, (with_options, wanted) in enumerate(EFFORTS[engine]):
+        facts = new_facts(**options(20), engine=with_options)
+        if not number:
+            await facts.add_many("ada", [NewFact(text=f"n{n}") for n in range(80)])
+        said.clear()
+        assert len(await facts.search("ada", "x", min_score=None)) == 3
+        assert len(said) == 1
+        assert wanted in said[0]
 
 
 @pytest.mark.one_setup

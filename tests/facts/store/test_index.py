@@ -10,8 +10,9 @@ import pytest
 from tests.facts.meaning.kit import DIMENSIONS
 from tests.facts.store.raw import look, place_of
 from tests.servers.facade import inner
-from turnstore import EngineMismatchError
+from turnstore import EngineMismatchError, ServerError
 from turnstore.facts import NewFact, Ranking, Search
+from turnstore.facts.engines import documents_of
 from turnstore.facts.engines._engine import NOTHING_NEAR, IndexState
 
 if TYPE_CHECKING:
@@ -223,6 +224,23 @@ async def test_an_erasure_removes_what_only_the_index_knows(
     left = [key for key in server.lives(facts_prefix(facts)) if place.digest.encode() in key]
     assert [key for key in left if not key.endswith(b":generation")] == []
     assert len(look(server, facts, "bob").records) == 1
+
+
+async def test_an_index_that_still_counts_what_was_erased_is_an_error(
+    new_facts: NewFacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = new_facts()
+    await facts.add("ada", "Ada swims.")
+
+    def counting(*args: Any) -> Any:
+        found = yield from documents_of(*args)
+        return found._replace(total=1)
+
+    monkeypatch.setattr("turnstore.facts._storing.erasing.documents_of", counting)
+    with pytest.raises(ServerError, match="still counts 1 documents of the owner"):
+        await facts.erase("ada")
+    monkeypatch.undo()
+    assert (await facts.erase("ada", verify=True)).verified
 
 
 def facts_prefix(facts: AsyncFacts) -> str:

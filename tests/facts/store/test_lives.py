@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.facts.store.raw import keys_of, look, place_of
+from tests.facts.store.raw import backdate, keys_of, look, place_of
 from tests.servers.facade import inner
+from tests.waiting import wait_until
 from turnstore.facts import Decay, Fact, NewFact
 from turnstore.facts._storing.reading import Row
 from turnstore.facts._storing.record import Record
@@ -197,6 +198,7 @@ async def test_retention_counts_first_and_removes_then(new_facts: NewFacts, serv
     kept = await facts.add("ada", "Ada swims.", pinned=True)
     ended = (await facts.list("ada", 100)).pop()
     await facts.end("ada", ended.id, valid_to=datetime.now(UTC) - DAY)
+    known = datetime.now(UTC)
     looked = await facts.retain(most=100, dry_run=True)
     assert (looked.owners, looked.facts, looked.dry_run) == (2, 461, True)
     assert looked.removed == {"most": 131 + 130}
@@ -204,15 +206,49 @@ async def test_retention_counts_first_and_removes_then(new_facts: NewFacts, serv
     done = await facts.retain("bob", most=100)
     assert (done.owners, done.facts, done.removed) == (1, 230, {"most": 130})
     assert len(look(server, facts, "ada").records) == 231
-    done = await facts.retain(closed_for=timedelta(microseconds=1))
-    assert done.removed in ({"closed": 1}, {})
+    wait_until(lambda: datetime.now(UTC) - known > timedelta(milliseconds=2))
+    done = await facts.retain(closed_for=timedelta(milliseconds=1))
+    assert done.removed == {"closed": 1}
     done = await facts.retain(most=100)
-    assert sum(done.removed.values()) in (130, 131)
+    assert done.removed == {"most": 130}
     raw = look(server, facts, "ada")
     assert len(raw.records) == 100
     assert kept.id in raw.records
     assert (await facts.retain(most=100)).removed == {}
     assert (await facts.retain("nobody", most=1)).owners == 0
+
+
+async def test_retention_goes_by_end_and_age_and_use(new_facts: NewFacts, server: Server) -> None:
+    facts = new_facts()
+
+    async def removed(**rule: Any) -> dict[str, int]:
+        return (await facts.retain("ada", **rule)).removed
+
+    async def add(text: str, unused: timedelta | None = None, **more: Any) -> str:
+        """Store a fact as if it had been stored 90 days ago."""
+        id_ = (await facts.add("ada", text, **more)).id
+        backdate(server, facts, id_, 90 * DAY, unused)
+        return id_
+
+    pinned = await add("Ada sails.", pinned=True)
+    ended = datetime.now(UTC) - 10 * DAY
+    await facts.add("ada", "Ada lived in Oslo.", valid_from=ended - DAY, valid_to=ended)
+    assert await removed(closed_for=11 * DAY) == {}
+    assert await removed(closed_for=9 * DAY, dry_run=True) == {"closed": 1}
+    assert await removed(closed_for=9 * DAY) == {"closed": 1}
+    await add("Ada swims.")
+    assert await removed(older_than=91 * DAY) == {}
+    assert await removed(older_than=89 * DAY) == {"old": 1}
+    id_ = await add("Ada rows.", unused=10 * DAY)
+    assert await removed(unused_for=11 * DAY) == {}
+    assert await removed(unused_for=9 * DAY, dry_run=True) == {"unused": 1}
+    backdate(server, facts, id_, 90 * DAY)
+    assert await removed(unused_for=11 * DAY) == {"unused": 1}
+    await add("Ada bakes.", unused=timedelta(0))
+    assert await removed(fresh=0.6) == {}  # 3/5 for its use, and an eighth of 2/5 for its age
+    assert await removed(fresh=0.7, decay=Decay(half_life=900 * DAY)) == {}
+    assert await removed(fresh=0.7) == {"faded": 1}
+    assert [fact.id for fact in await facts.list("ada", include_closed=True)] == [pinned]
 
 
 async def test_one_that_is_changed_meanwhile_stays(new_facts: NewFacts, server: Server) -> None:

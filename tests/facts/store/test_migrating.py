@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.facts.store.raw import look
-from tests.facts.store.test_index import index_of, no_index_stays
+from tests.facts.store.test_index import index_of, no_index_stays, told
 from tests.facts.store.test_spaces import OTHER, TEXTS, finds
+from tests.servers.facade import inner
 from turnstore import ServerError
 from turnstore.facts import NewFact, Search
 
@@ -57,6 +58,16 @@ async def test_an_index_that_another_process_has_dropped_is_made_again(
     assert (await new.migrate()).facts == len(TEXTS)
     assert await finds(new) == ["Ada knows 7."]
     look(server, new, "ada")
+
+
+async def test_the_second_name_moves_to_the_new_index(new_facts: NewFacts, server: Server) -> None:
+    old = new_facts()
+    await old.add("ada", "Ada swims.")
+    new = new_facts(**OTHER)
+    await new.migrate()
+    alias = inner(new)._base.ground.alias
+    assert index_of(new) != index_of(old)
+    assert told(server, alias)[b"index_name"] == index_of(new)
 
 
 @pytest.mark.parametrize("are_known", [True, False], ids=["same process", "fresh process"])

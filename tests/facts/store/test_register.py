@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.facts.meaning.kit import DIMENSIONS
 from tests.facts.store.raw import look, place_of
 from tests.servers.facade import inner
 from turnstore import EngineMismatchError
@@ -102,3 +104,34 @@ def _lose_everything(server: Server, facts: AsyncFacts) -> None:
     space = inner(facts)._base._backend.space
     if space.engine == "search":
         server.raw.execute_command("FT.DROPINDEX", ground.index(space.digest))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"embedder": "words:1", "dimensions": DIMENSIONS + 1},
+        {"embedder": "wrods:1", "embed": lambda _: 1 / 0},
+    ],
+    ids=["dimensions", "name"],
+)
+async def test_an_embedder_that_never_answered_decides_nothing(
+    new_facts: NewFacts, server: Server, wrong: dict[str, Any]
+) -> None:
+    """The first settings are often not right, and there is nothing to be moved yet."""
+    mistaken = new_facts(**wrong)
+    for call in (
+        lambda: mistaken.add("ada", "Ada swims."),
+        lambda: mistaken.add_exchange("ada", "c", "t1", "user: I swim."),
+        lambda: mistaken.search("ada", "swims"),
+    ):
+        with contextlib.suppress(ValueError, ZeroDivisionError):
+            await call()
+    assert (await mistaken.health()).facts == 0
+    assert await mistaken.list("ada") == []
+    assert not server.raw.exists(register_of(mistaken))
+    facts = new_facts()
+    await facts.add("ada", "Ada swims.")
+    assert [hit.fact.text for hit in await facts.search("ada", "Ada swims.")] == ["Ada swims."]
+    with pytest.raises(EngineMismatchError):
+        await mistaken.add("ada", "Ada reads.")
+    assert len(look(server, facts, "ada").spaces) == 1

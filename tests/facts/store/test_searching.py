@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tests.facts.meaning.kit import DIMENSIONS, embed
-from turnstore.facts import Ranking
+from tests.facts.meaning.kit import DIMENSIONS, embed, leaning
+from tests.facts.store.raw import backdate
+from tests.servers.facade import inner
+from turnstore.facts import Decay, NewFact, Ranking
 
 if TYPE_CHECKING:
     from tests.facts.store.conftest import NewFacts
+    from tests.servers.running import Server
     from turnstore.facts import AsyncFacts
 
 NOON = datetime(2024, 5, 3, 12, tzinfo=UTC)
@@ -36,6 +39,50 @@ async def test_the_nearest_and_those_with_the_words_are_found(facts: AsyncFacts)
     assert hit.lexical == 1
     assert await facts.search("ada", "plays chess", min_score=0.999) == []
     assert await facts.search("bob", "plays chess", min_score=None) == []
+
+
+@pytest.mark.one_setup
+@pytest.mark.servers("redis", "valkey", first=True)
+async def test_three_are_found_whose_similarity_is_0_7_by_default(new_facts: NewFacts) -> None:
+    facts = new_facts(embed=leaning)
+    await facts.add_many("ada", [NewFact(text=f"Ada {n}") for n in (69, 71, 80, 90, 95)])
+    hits = await facts.search("ada", "?")
+    assert [hit.fact.text for hit in hits] == ["Ada 95", "Ada 90", "Ada 80"]
+    hits = await facts.search("ada", "?", top_k=10)
+    assert [hit.fact.text for hit in hits] == ["Ada 95", "Ada 90", "Ada 80", "Ada 71"]
+
+
+@pytest.mark.one_setup
+@pytest.mark.servers("redis-7", "redis-8.2")
+async def test_a_least_similarity_is_ignored_where_an_engine_answers_ranks(
+    new_facts: NewFacts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = new_facts(), new_facts()
+    await one.add("ada", "Ada swims.")
+    assert await one.search("ada", "The moon", min_score=0.9) == []
+    monkeypatch.setattr(type(inner(one)._base._backend.engine), "scored", False)
+    for facts, warnings in ((one, 1), (one, 1), (other, 2)):
+        assert len(await facts.search("ada", "The moon", min_score=0.9)) == 1
+        assert caplog.text.count("min_score is ignored") == warnings, "one for each instance"
+
+
+@pytest.mark.one_setup
+async def test_what_is_old_and_unused_fades_unless_it_is_pinned(
+    new_facts: NewFacts, server: Server
+) -> None:
+    facts = new_facts(ranking=Ranking(decay=Decay()))
+    pinned = await facts.add("ada", "Ada swims in May.", pinned=True)
+    old = await facts.add("ada", "Ada swims in June.")
+    used = await facts.add("ada", "Ada swims in July.")
+    await facts.add("ada", "Ada swims in August.")
+    backdate(server, facts, pinned.id, 90 * DAY)
+    backdate(server, facts, old.id, 90 * DAY)
+    backdate(server, facts, used.id, 90 * DAY, unused=timedelta(0))
+    found = [text.split()[-1] for text in await texts(facts, "Ada swims")]
+    assert found == ["May.", "August.", "July.", "June."]
+    unlike = new_facts(ranking=Ranking())
+    found = [text.split()[-1] for text in await texts(unlike, "Ada swims")]
+    assert found == ["May.", "June.", "July.", "August."], "all are as near"
 
 
 @pytest.mark.one_setup
@@ -280,8 +327,6 @@ async def test_texts_are_embedded_in_batches(new_facts: NewFacts) -> None:
     def counting(texts: list[str]) -> list[list[float]]:
         sizes.append(len(texts))
         return embed(texts)
-
-    from turnstore.facts import NewFact  # noqa: PLC0415 - one test needs it
 
     facts = new_facts(embed=counting, batch=10)
     await facts.add_many("ada", [NewFact(text=f"Fact {number}.") for number in range(25)])

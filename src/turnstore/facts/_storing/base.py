@@ -99,13 +99,20 @@ class Base:
         """What searches vectors; None where the server was not asked yet which it has."""
         return self._backend.engine if self._backend else self._engine
 
-    def prepare(self, *, moving: bool = False, anew: bool = False) -> Flow[Backend]:
+    def prepare(
+        self, *, moving: bool = False, anew: bool = False, claims: bool = False
+    ) -> Flow[Backend]:
         """Choose the engine, and make what it needs: some calls at first, none later.
+
+        A store without a space has none until something is written, or moved: an embedder that
+        has answered nothing yet must not decide which one it is.
 
         Args:
             moving: Whether facts are in other spaces because they are to be moved, or are being.
             anew: Whether it is looked at again what there is: another process may have dropped
                 an index, or the server have lost everything.
+            claims: Whether there are vectors to be written, so that this is the store's space if
+                it has none.
 
         Raises:
             EngineMismatchError: The store's facts are in another space, or what is on the
@@ -120,13 +127,10 @@ class Base:
         backend = self._backend or (yield from self._choose(register))
         current = register.get("current", "")
         if not current:
-            if not (yield from backend.engine.is_available(self.ground)):
-                msg = (
-                    f"the server has not what the engine {backend.engine.name} needs "
-                    f"({backend.engine.needs}); nothing was read or written. "
-                    'engine="auto" takes what it has, and "plain" needs nothing'
-                )
-                raise UnsupportedError(msg)
+            yield from self._check_available(backend)
+            if not (moving or claims):
+                self._is_prepared = False
+                return backend
             is_new = yield self._write("HSETNX", "current", backend.space.token)
             if is_new and self.settings.ttl_ms:
                 yield self._write("PEXPIRE", str(_LIVES * self.settings.ttl_ms))
@@ -142,6 +146,16 @@ class Base:
         self._backend = backend
         self._is_prepared = not moving or is_ours
         return backend
+
+    def _check_available(self, backend: Backend) -> Flow[None]:
+        if self._backend is None and not (yield from backend.engine.is_available(self.ground)):
+            msg = (
+                f"the server has not what the engine {backend.engine.name} needs "
+                f"({backend.engine.needs}); nothing was read or written. "
+                'engine="auto" takes what it has, and "plain" needs nothing'
+            )
+            raise UnsupportedError(msg)
+        self._backend = backend
 
     def wanted(self) -> Flow[Backend]:
         """Choose the engine, and make nothing: one call, and what finds out what the server has."""
@@ -313,6 +327,7 @@ class Base:
             Blocked, ErasedError, LeaseLostError: As from `commit.commit`.
         """
         backend = yield from self.backend_of(began.spaces)
+        yield from self.prepare(claims=True)
         yield from self._renew()
         what = Commit(
             began,
