@@ -19,8 +19,9 @@ _NAMES = {
     "fused": "both, fused",
     "default": "**default**",
 }
+_AVERAGES = "R@5 | R@10 | R@25 | R@50 | nDCG@10 | all@10"
 _HEAD = (
-    "| | R@5 | R@10 | R@25 | R@50 | nDCG@10 | all@10 | R@10 without adversarial "
+    f"| | {_AVERAGES} | R@10 without adversarial "
     "| single / multi / temporal / open / adversarial | conversations |"
 )
 
@@ -30,15 +31,21 @@ def mark(name: str) -> str:
     return f"<!-- retrieval, {name}: drawn by `python benchmarks/run.py table --write` -->"
 
 
+def _averages(figure: Figure) -> str:
+    names = (*(f"recall@{at}" for at in (5, 10, 25, 50)), "ndcg@10", "all@10")
+    return " | ".join(f"{figure[name]:.1f}" for name in names)
+
+
+def _by_category(figure: Figure) -> list[tuple[str, Figure]]:
+    return [(name, found) for name in _ORDER if (found := figure["categories"].get(name))]
+
+
 def _row(figure: Figure, title: str) -> str:
-    cells = [figure[f"recall@{at}"] for at in (5, 10, 25, 50)]
-    cells += [figure["ndcg@10"], figure["all@10"], figure["recall@10 without adversarial"]]
-    categories = " / ".join(
-        f"{figure['categories'][name]:.1f}" for name in _ORDER if name in figure["categories"]
-    )
-    parts = figure["conversations"].values()
+    without = figure["recall@10 without adversarial"]
+    categories = " / ".join(f"{found['recall@10']:.1f}" for _, found in _by_category(figure))
+    parts = [found["recall@10"] for found in figure["conversations"].values()]
     spread = f"{min(parts):.1f} to {max(parts):.1f}" if len(parts) > 1 else "–"
-    return f"| {title} | {' | '.join(f'{cell:.1f}' for cell in cells)} | {categories} | {spread} |"
+    return f"| {title} | {_averages(figure)} | {without:.1f} | {categories} | {spread} |"
 
 
 def _unit(result: dict[str, Any], unit: str) -> list[str]:
@@ -53,6 +60,22 @@ def _unit(result: dict[str, Any], unit: str) -> list[str]:
 def turns(result: dict[str, Any]) -> str:
     """A turn is a fact: the usual measure."""
     return "\n".join([_setting(result), "", *_unit(result, "turn")])
+
+
+def categories(result: dict[str, Any]) -> str:
+    """All measures of the default ranking by category; places that show the same share a table."""
+    places: dict[str, list[str]] = {}
+    for figure in result["figures"]:
+        if (figure["unit"], figure["subject"]) == ("turn", "default"):
+            rows = "\n".join(
+                f"| {name} | {found['questions']:,} | {_averages(found)} |"
+                for name, found in _by_category(figure)
+            )
+            places.setdefault(rows, []).append(_place(figure["where"]))
+    head = f"| category | questions | {_AVERAGES} |\n{'|---' * 8}|"
+    return "\n\n".join(
+        f"Default ranking; {'; '.join(names)}:\n\n{head}\n{rows}" for rows, names in places.items()
+    )
 
 
 def exchanges(result: dict[str, Any]) -> str:
@@ -78,10 +101,13 @@ def engines(result: dict[str, Any]) -> str:
         cells = [f"{figure['recall@10']:.2f}" if figure else "–" for figure in found]
         foreign = sum(figure.get("foreign", 0) for figure in found if figure)
         shown = "–" if name == "memory" else str(foreign)
-        title = "in memory, no server" if name == "memory" else name
-        lines.append(f"| {title} | {' | '.join(cells)} | {shown} |")
+        lines.append(f"| {_place(name)} | {' | '.join(cells)} | {shown} |")
     lines += [f"\nNot measured, {one['engine']}: {one['reason']}" for one in result["failures"]]
     return "\n".join(lines)
+
+
+def _place(where: str) -> str:
+    return "in memory, no server" if where == "memory" else where
 
 
 def bars(result: dict[str, Any]) -> str:
@@ -161,6 +187,7 @@ def _setting(result: dict[str, Any]) -> str:
 _TABLES = {
     "bars": bars,
     "turns": turns,
+    "categories": categories,
     "engines": engines,
     "exchanges": exchanges,
     "one owner": one_owner,

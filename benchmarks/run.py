@@ -163,14 +163,22 @@ def figures_of(case: str) -> list[dict[str, Any]]:
     return []
 
 
+def _pages() -> list[Path]:
+    """The pages of this repository that tables are drawn into."""
+    root = RESULTS.parents[1]
+    pages = [root / "README.md", root / "benchmarks/README.md", *root.glob("docs/**/*.md")]
+    return [page for page in pages if "run.py table --write" in page.read_text()]
+
+
 def table(options: argparse.Namespace) -> int:
-    """Print the tables, or write them between the marks of files, or compare them with these."""
+    """Print the tables, or write them between the marks of pages, or compare them with these."""
     result = json.loads((options.results or newest()).read_text())
     text = report.tables(result)
-    if not options.write and not options.check:
+    if options.write is None and options.check is None:
         print(text)
+        return 0
     status = 0
-    for path in options.write or options.check or ():
+    for path in options.write or options.check or _pages():
         page = path.read_text()
         drawn = report.replace(page, text) if report.BEGIN in page else page
         drawn = report_brief.replace(drawn, report_brief.table(result))
@@ -179,7 +187,7 @@ def table(options: argparse.Namespace) -> int:
         drawn = report_retrieval.replace(drawn, of_retrieval(), of_retrieval("retrieval/second"))
         drawn = report_facts.replace(drawn, of_facts())
         drawn = report_frameworks.replace(drawn, of_retrieval("frameworks"))
-        if options.write:
+        if options.write is not None:
             path.write_text(drawn)
         elif drawn != page:
             print(f"{path.name} differs from the results: run.py table --write", file=sys.stderr)

@@ -114,7 +114,7 @@ def measure(
 
 def _result(figures: list[Figure]) -> dict[str, Any]:
     return {
-        "schema": 1,
+        "schema": 2,
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "embedder": NAME,
         "figures": figures,

@@ -46,10 +46,7 @@ def ndcg(found: Sequence[str], evidence: frozenset[str], at: int = MAIN) -> floa
 def summary(scores: Sequence[Score]) -> dict[str, Any]:
     """The averages over questions, in per cent: of all, and by category and conversation."""
     return {
-        "questions": len(scores),
-        **{f"recall@{at}": _mean(one.recall[at] for one in scores) for at in AT},
-        f"ndcg@{MAIN}": _mean(one.ndcg for one in scores),
-        f"all@{MAIN}": _mean(float(one.all_found) for one in scores),
+        **_averages(scores),
         f"recall@{MAIN} without adversarial": _mean(
             one.recall[MAIN] for one in scores if one.category != ADVERSARIAL
         ),
@@ -58,11 +55,20 @@ def summary(scores: Sequence[Score]) -> dict[str, Any]:
     }
 
 
-def _split(scores: Iterable[Score], key: Callable[[Score], str]) -> dict[str, float]:
-    parts: dict[str, list[float]] = defaultdict(list)
+def _averages(scores: Sequence[Score]) -> dict[str, Any]:
+    return {
+        "questions": len(scores),
+        **{f"recall@{at}": _mean(one.recall[at] for one in scores) for at in AT},
+        f"ndcg@{MAIN}": _mean(one.ndcg for one in scores),
+        f"all@{MAIN}": _mean(float(one.all_found) for one in scores),
+    }
+
+
+def _split(scores: Iterable[Score], key: Callable[[Score], str]) -> dict[str, dict[str, Any]]:
+    parts: dict[str, list[Score]] = defaultdict(list)
     for one in scores:
-        parts[key(one)].append(one.recall[MAIN])
-    return {name: _mean(values) for name, values in sorted(parts.items())}
+        parts[key(one)].append(one)
+    return {name: _averages(part) for name, part in sorted(parts.items())}
 
 
 def _mean(values: Iterable[float]) -> float:

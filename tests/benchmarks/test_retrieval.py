@@ -88,12 +88,47 @@ def test_what_is_counted(load: Callable[[str], Any]) -> None:
     assert metrics.ndcg(["x", "a"], two.evidence) == pytest.approx(0.6309 / 1.6309, abs=1e-4)
     scores = [
         metrics.score("c", two, ["x", "a", *"defghijkl", "b"]),
-        metrics.score("c", data.Question("q", 5, frozenset({"a"})), ["a"]),
+        metrics.score("d", data.Question("q", 5, frozenset({"a"})), ["a"]),
     ]
     found = metrics.summary(scores)
     assert [found[f"recall@{at}"] for at in (5, 10, 25, 50)] == [75, 75, 100, 100]
     assert (found["all@10"], found["recall@10 without adversarial"]) == (50, 50)
-    assert found["categories"] == {"multi-hop": 50, "adversarial": 100}
+    assert found["questions"] == 2
+    assert found["ndcg@10"] == pytest.approx(69.34, abs=0.01)
+    # The same measures of each part.
+    hop = {"recall@5": 50, "recall@10": 50, "recall@25": 100, "recall@50": 100, "all@10": 0}
+    everything = dict.fromkeys((*hop, "ndcg@10"), 100)
+    parts = found["categories"]
+    assert parts == {
+        "multi-hop": {"questions": 1, **hop, "ndcg@10": pytest.approx(38.69, abs=0.01)},
+        "adversarial": {"questions": 1, **everything},
+    }
+    assert found["conversations"] == {"c": parts["multi-hop"], "d": parts["adversarial"]}
+
+
+def test_categories_are_drawn_with_all_measures(load: Callable[[str], Any]) -> None:
+    metrics, data, report = (
+        load(name) for name in ("retrieval.metrics", "retrieval.data", "report_retrieval")
+    )
+    question = data.Question("q", 4, frozenset({"a"}))
+    good = metrics.summary([metrics.score("c", question, ["a"])] * 2)
+    bad = metrics.summary([metrics.score("c", question, [])])
+    default = {"unit": "turn", "subject": "default"}
+    figures = [
+        {**default, "where": "memory", **good},
+        {**default, "where": "plain", **good},
+        {**default, "where": "search", **bad},
+        {**default, "subject": "words", "where": "search", **good},
+    ]
+    blocks = report.categories({"figures": figures}).split("\n\n")
+    assert blocks[0::2] == [
+        "Default ranking; in memory, no server; plain:",
+        "Default ranking; search:",
+    ]
+    assert [block.splitlines()[2:] for block in blocks[1::2]] == [
+        ["| single-hop | 2 | " + " | ".join(["100.0"] * 6) + " |"],
+        ["| single-hop | 1 | " + " | ".join(["0.0"] * 6) + " |"],
+    ]
 
 
 def test_the_search_in_memory_looks_around(load: Callable[[str], Any], file: Path) -> None:
