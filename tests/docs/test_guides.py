@@ -62,7 +62,6 @@ def test_an_answer_is_made_anew_and_the_old_one_stays_until_then(
     from fastapi.testclient import TestClient  # noqa: PLC0415 - only `make test-web` has it
 
     from tests.web.guides import code_of  # noqa: PLC0415
-    from turnstore.facts import AsyncFacts  # noqa: PLC0415
 
     guide: dict[str, Any] = {"__name__": "guide"}
     exec(code_of("fastapi-recall", redis_url, "shop"), guide)  # noqa: S102 - our own page
@@ -100,11 +99,11 @@ def test_an_answer_is_made_anew_and_the_old_one_stays_until_then(
         found = browser.get("/chats/sunday").json()
         assert [text for _, text in found] == ["Hi", "Hi"]
 
-        async def broken(*_: object) -> int:
+        def broken(*_: object) -> None:
             raise UnavailableError("no answer")
 
         with monkeypatch.context() as patch:
-            patch.setattr(AsyncFacts, "forget_turns", broken)
+            patch.setattr("turnstore.facts._exchanging.forget_turns", broken)
             assert "event: done" in say("My dog is Max.", replaces=second).text
         assert questions() == ["My cat is Tom.", "My dog is Max."]
         other = browser.post("/chats/friday", json={"text": "Who is Flo, my fish?"}).text

@@ -28,7 +28,8 @@ class AsyncExchanges(ExchangesBase):
 
     They live as the facts do: for good, unless `Facts` has a `ttl`, though the conversation
     goes a day after its last turn by default. Those of turns that were undone or cleared stay
-    and are recalled, until `Facts.forget_turns` or `Facts.forget_conversation`.
+    and are recalled, until `Facts.forget_turns` or `Facts.forget_conversation`. Where a turn
+    replaces others, what these alone have said is forgotten, before it is stored itself.
 
     Nothing of it fails a turn. In line, a failure is logged and counted by the context; in the
     background, it is tried again for some ten seconds first.
@@ -55,7 +56,7 @@ class AsyncExchanges(ExchangesBase):
 
     Cost:
         For each turn, that of `Facts.add_exchange`; one round trip more in the background
-        where the conversation has no owner.
+        where the conversation has no owner. Where it replaces others, `Facts.forget_turns`.
 
     Example:
         >>> from turnstore.context import Context

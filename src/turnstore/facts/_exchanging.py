@@ -19,6 +19,7 @@ from ._model import NewFact
 from ._storing.adding import add_exchange
 from ._storing.base import Base
 from ._storing.commit import begin
+from ._storing.forgetting import forget_turns
 from ._storing.handles import check_store
 
 __all__ = ["Exchange", "ExchangesBase", "log", "waits_for"]
@@ -33,13 +34,14 @@ _MOST_CHARACTERS = 4000  # of one side; with both, less than a fact may have in 
 
 
 class Exchange(NamedTuple):
-    """What is stored of a turn."""
+    """What is stored of a turn, and what is forgotten for it."""
 
     owner: str
     conversation: str
     turn_id: str
-    text: str
+    text: str  # empty where the turn is no exchange
     began: int  # the number of the turn; 0 where its conversation has no owner
+    replaced: tuple[str, ...]  # the ids of the turns in whose place it is
 
 
 class ExchangesBase:
@@ -93,15 +95,11 @@ class ExchangesBase:
         check_store(self._base, conversation)
 
     def _exchange(self, turn: SavedTurn) -> Exchange | None:
-        """Give what is stored of a turn; None where it is no exchange, or not yet one."""
-        rules = format_named(turn.format)
-        messages = list(turn.messages)
-        waits = bool(messages and rules.calls(messages[-1]))
-        said: dict[str, list[str]] = {"user": [], "assistant": []}
-        for speaker, text in said_in(messages, rules):
-            said[speaker].append(text)
-        if waits or not all(said.values()):
+        """Give what is stored of a turn and forgotten for it; None where there is neither."""
+        text, replaced = self._text(turn), turn.appended.replaced_ids
+        if not text:
             count(self.counts, "left_out")
+        if not text and not replaced:
             return None
         owner = turn.owner or self._owner
         if turn.owner and self._owner not in (None, turn.owner):
@@ -110,9 +108,20 @@ class ExchangesBase:
         if not owner:
             msg = "the conversation has no owner: store.conversation(id, owner=…)"
             raise LookupError(msg)
+        return Exchange(owner, turn.conversation, turn.turn_id, text, turn.began, replaced)
+
+    def _text(self, turn: SavedTurn) -> str:
+        """Write down both sides of a turn; empty where it is no exchange, or not yet one."""
+        rules = format_named(turn.format)
+        messages = list(turn.messages)
+        waits = bool(messages and rules.calls(messages[-1]))
+        said: dict[str, list[str]] = {"user": [], "assistant": []}
+        for speaker, text in said_in(messages, rules):
+            said[speaker].append(text)
+        if waits or not all(said.values()):
+            return ""
         user, assistant = (shortened("\n".join(texts), self._most) for texts in said.values())
-        text = f"{self._user}: {user}\n{self._assistant}: {assistant}"
-        return Exchange(owner, turn.conversation, turn.turn_id, text, turn.began)
+        return f"{self._user}: {user}\n{self._assistant}: {assistant}"
 
     def _begun(self, exchange: Exchange) -> Flow[Exchange]:
         """Give an exchange that is going to wait a number, where its turn has none."""
@@ -122,8 +131,15 @@ class ExchangesBase:
         return exchange
 
     def _storing(self, exchange: Exchange) -> Flow[None]:
-        """Store an exchange, unless the owner was erased, or so, since its turn began."""
-        owner, conversation, turn_id, text, began = exchange
+        """Forget what does not hold any more, and store an exchange.
+
+        Neither is done where the owner was erased, or so, since its turn began.
+        """
+        owner, conversation, turn_id, text, began, replaced = exchange
+        # First: where what follows fails, nothing is recalled of an answer that is gone.
+        yield from forget_turns(self._base, owner, conversation, replaced)
+        if not text:
+            return
         new = NewFact(text=text, kind="exchange", conversation=conversation, sources=(turn_id,))
         added = yield from add_exchange(self._base, owner, conversation, turn_id, new, since=began)
         count(self.counts, "duplicate" if added.duplicate else "stored")
@@ -131,8 +147,9 @@ class ExchangesBase:
     def _failed(self, exchange: Exchange, error: BaseException) -> None:
         count(self.counts, "erased" if isinstance(error, ErasedError) else "failed")
         log.warning(
-            "the exchange of the turn %s is not among the facts (%s: %s)",
+            "the exchange of the turn %s is not among the facts%s (%s: %s)",
             exchange.turn_id,
+            ", and those of turns that it replaces may still be" if exchange.replaced else "",
             type(error).__name__,
             error,
         )

@@ -8,10 +8,13 @@ import pytest
 
 from tests.facts.meaning.kit import Kit, Model, new
 from tests.servers.facade import inner
+from turnstore import UnavailableError
 from turnstore.context import Context, Query, SavedTurn
+from turnstore.facts import _exchanging
 
 if TYPE_CHECKING:
     from tests.facts.recall.kit import Memory
+    from turnstore._calls import Flow
 
 pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis", "valkey")]
 
@@ -42,12 +45,60 @@ async def test_an_answer_is_made_anew_without_the_one_before(memory: Memory) -> 
         assert "In c?" not in told, "it is about to go"
         turn.reply("In Oslo.")
     assert seen == [old.ids, old.ids]
-    assert turn.saved is not None
-    assert any("In c?" in text for text in await memory.texts()), "until it is forgotten"
-    assert await memory.facts.forget_turns("ada", "c", turn.saved.replaced_ids) == 1
     left = await memory.texts()
-    assert not any("In c?" in text for text in left)
+    assert not any("In c?" in text for text in left), "it was forgotten"
+    assert any("In other?" in text for text in left)
     assert any("Oslo" in text for text in left)
+    assert inner(exchanges).counts == {"stored": 3}
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["in line", "background"])
+async def test_what_is_no_exchange_itself_forgets_those_that_it_replaces(
+    memory: Memory, *, background: bool
+) -> None:
+    exchanges = memory.exchanges(background=background)
+    context = Context(after=[inner(exchanges)])
+    for chat in ("c", "other"):
+        await memory.ask(f"In {chat}.", context, chat=chat)
+    await memory.facts.add("ada", "Ada was in c.", conversation="c", sources=["t0"])
+    conversation = memory.store.conversation("c", owner="ada")
+    old = await conversation.turns()
+    async with conversation.turn("In c again.", replaces=old[0], context=context) as turn:
+        turn.reply({"role": "assistant", "content": ""})
+    assert await exchanges.close() == 0
+    assert sorted(await memory.texts(), reverse=True) == [
+        "User: In other.\nAssistant: I see.",
+        "Ada was in c.",
+    ]
+    assert inner(exchanges).counts == {"stored": 2, "left_out": 1}
+
+
+async def test_a_failure_says_that_the_old_exchange_may_still_be_there(
+    memory: Memory, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> Flow[int]:
+        raise UnavailableError("down")
+        yield
+
+    exchanges = memory.exchanges(background=True)
+    context = Context(after=[inner(exchanges)])
+    await memory.ask("In c.", context)
+    assert await exchanges.close() == 0
+    exchanges = memory.exchanges(background=True)
+    context = Context(after=[inner(exchanges)])
+    monkeypatch.setattr(_exchanging, "_WAITS", ())
+    conversation = memory.store.conversation("c", owner="ada")
+    old = await conversation.turns()
+    with monkeypatch.context() as broken:
+        broken.setattr(_exchanging, "forget_turns", fails)
+        async with conversation.turn("Again.", replaces=old[0], context=context) as turn:
+            turn.reply("I see.")
+        await exchanges.close()
+    assert "and those of turns that it replaces may still be (UnavailableError: down" in caplog.text
+    assert inner(exchanges).counts == {"failed": 1}
+    assert await memory.texts() == ["User: In c.\nAssistant: I see."]
+    assert turn.saved is not None
+    assert await memory.facts.forget_turns("ada", "c", turn.saved.replaced_ids) == 1
 
 
 @pytest.mark.parametrize("which", [0, 1])
