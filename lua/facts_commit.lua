@@ -124,6 +124,9 @@ end
 
 local held = redis.call("HGET", postings, "#n")
 local answers, undo = make_changes(keys, changes, places, digest)
+if operation == "" and changes_nothing(answers, conversation, cursor) then
+  return done(postings, answers, ttl_ms, owner.now)
+end
 write_places(keys, places, conversation, cursor)
 log_operation(ops, operation, note, undo)
 remember_answers(postings, token, answers)

@@ -60,9 +60,22 @@ local function renew_documents(key, changes, spaces, ttl_ms, now, held)
   end
 end
 
--- Writes which spaces the vectors lie in, and where a cursor stands; = leaves it.
+-- Tells whether there was nothing of what was to be changed, and no cursor moves.
+local function changes_nothing(answers, conversation, cursor)
+  for _, answer in ipairs(answers) do
+    if answer ~= "0" then
+      return false
+    end
+  end
+  return conversation == "" or cursor == "="
+end
+
+-- Writes which spaces the vectors lie in, if there are any, and where a cursor stands; = leaves
+-- it.
 local function write_places(keys, spaces, conversation, cursor)
-  redis.call("HSET", keys.postings, "#v", table.concat(spaces, " "))
+  if tonumber(redis.call("HGET", keys.postings, "#n") or 0) > 0 then
+    redis.call("HSET", keys.postings, "#v", table.concat(spaces, " "))
+  end
   redis.call("HINCRBY", keys.postings, "#r", 1)
   if conversation ~= "" and cursor ~= "=" then
     redis.call("HSET", keys.cursors, conversation, cursor)

@@ -80,9 +80,11 @@ class TurnstoreError(Exception):
 class ConflictError(TurnstoreError):
     """The conversation is not at the revision that was expected; nothing was written.
 
+    Or others have changed a fact of the owner each time that it was tried.
+
     Attributes:
         expected: The revision that the caller demanded, or None where there was none.
-        actual: The revision that the conversation has now.
+        actual: The revision that the conversation has now; None of a fact.
     """
 
     def __init__(

@@ -397,6 +397,7 @@ class Facts(Upkeep):
         Raises:
             TypeError, ValueError: An argument is of no use, or another fact of the owner says
                 just that; nothing was written.
+            ConflictError: Others changed the fact each time; nothing was written.
             LimitError, ErasedError, EngineMismatchError, ServerError: As for `add`.
 
         Atomicity:

@@ -180,7 +180,7 @@ async def trips(kit: Kit, flow: Any) -> int:
 async def test_what_it_costs(kit: Kit) -> None:
     for number in range(1, 31):
         await chat_of(kit, f"c{number}").append("I sail.")
-    kit.model.answers = [quiet]
+    kit.model.answers = [[new("Ada sails.")]]
     await kit.extraction().extract(chat_of(kit, "c2"))  # the engine is chosen by now
     extraction: Any = inner(kit.extraction())
     place, trigger = inner(chat_of(kit, "c1"))._place, extraction._trigger

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.facts.meaning.kit import facts_in
 from tests.facts.store.raw import Raw
 from turnstore import LimitError
 from turnstore.facts import NewFact
 
 if TYPE_CHECKING:
     from tests.facts.store.conftest import NewFacts
-    from tests.servers.running import Server
-    from turnstore import AsyncStore
     from turnstore.facts import AsyncFacts
 
 pytestmark = pytest.mark.one_setup
@@ -231,29 +227,6 @@ async def test_an_exchange_is_stored_once_for_its_turn(facts: AsyncFacts, raw: L
     assert len(raw().records) == 2
 
 
-async def test_an_exchange_is_stored_once_by_many_at_once(facts: AsyncFacts, raw: Look) -> None:
-    added = await asyncio.gather(
-        *(facts.add_exchange("ada", "c1", "t1", "user: Hi\nassistant: Hello") for _ in range(8))
-    )
-    assert sorted(one.duplicate for one in added) == [False] + [True] * 7
-    assert len({one.id for one in added}) == 1
-    assert len(raw().records) == 1
-
-
-@pytest.mark.servers("redis", "valkey", first=True)
-async def test_what_is_tried_again_goes_over_the_same_connections(
-    make_async_store: Callable[..., AsyncStore], server: Server
-) -> None:
-    facts = facts_in(make_async_store(), engine="plain")
-    added = await facts.add("ada", "Ada swims.")
-    opened = []
-    for number in range(4):
-        texts = [f"Ada swims {number} or {other}." for other in range(5)]
-        await asyncio.gather(*(facts.update("ada", added.id, text=text) for text in texts))
-        opened.append(server.raw.info("stats")["total_connections_received"])
-    assert opened[1:] == opened[:1] * 3, "all were opened at the first time"
-
-
 async def test_an_exchange_is_known_after_a_restart(new_facts: NewFacts) -> None:
     first = await new_facts().add_exchange("ada", "c1", "t1", "user: Hi\nassistant: Hello")
     again = await new_facts().add_exchange("ada", "c1", "t1", "user: Hi\nassistant: Hello")
@@ -313,17 +286,6 @@ async def test_two_facts_never_come_to_say_the_same(facts: AsyncFacts, raw: Look
     with pytest.raises(ValueError, match="another fact"):
         await facts.update("ada", other.id, text="ada swims.")
     assert raw().records[other.id].fact.text == "Ada reads."
-
-
-async def test_changes_at_once_are_all_made(facts: AsyncFacts, raw: Look) -> None:
-    added = await facts.add("ada", "Ada swims.")
-    await asyncio.gather(
-        facts.update("ada", added.id, pinned=True),
-        facts.update("ada", added.id, meta={"a": 1}),
-        facts.update("ada", added.id, text="Ada dives."),
-    )
-    fact = raw().records[added.id].fact
-    assert (fact.pinned, fact.meta, fact.text) == (True, {"a": 1}, "Ada dives.")
 
 
 async def test_what_is_not_there_is_not_changed(facts: AsyncFacts) -> None:

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.facts.meaning.kit import DIMENSIONS
+from tests.facts.meaning.kit import DIMENSIONS, Kit, Model
 from tests.facts.store.raw import look, place_of
 from tests.servers.facade import inner
 from turnstore import EngineMismatchError
 from turnstore.facts import NewFact, Ranking, Search
+from turnstore.facts._owner import new_ids
 
 if TYPE_CHECKING:
+    from tests.conftest import NewStore
     from tests.facts.store.conftest import NewFacts
     from tests.servers.running import Server
     from turnstore.facts import AsyncFacts
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.one_setup
 
 HOUR_MS = 3_600_000
+AN_ID = new_ids(1, 1)[0]
 
 
 def register_of(facts: AsyncFacts) -> bytes:
@@ -123,15 +126,72 @@ async def test_an_embedder_that_never_answered_decides_nothing(
         lambda: mistaken.add("ada", "Ada swims."),
         lambda: mistaken.add_exchange("ada", "c", "t1", "user: I swim."),
         lambda: mistaken.search("ada", "swims"),
+        lambda: mistaken.end("ada", AN_ID),
     ):
         with contextlib.suppress(ValueError, ZeroDivisionError):
             await call()
     assert (await mistaken.health()).facts == 0
     assert await mistaken.list("ada") == []
-    assert not server.raw.exists(register_of(mistaken))
+    left = {*server.lives(inner(mistaken)._base.ground.prefix)}
+    assert left <= {place_of(mistaken, "ada").keys.generation}
     facts = new_facts()
     await facts.add("ada", "Ada swims.")
     assert [hit.fact.text for hit in await facts.search("ada", "Ada swims.")] == ["Ada swims."]
     with pytest.raises(EngineMismatchError):
         await mistaken.add("ada", "Ada reads.")
     assert len(look(server, facts, "ada").spaces) == 1
+
+
+async def test_what_has_only_moved_a_cursor_decides_nothing(
+    new_facts: NewFacts, new_store: NewStore, server: Server
+) -> None:
+    store = new_store()
+    mistaken = Kit(store, new_facts(store, embedder="wrods:1"), Model([[]]))
+    await mistaken.say("Hi.")
+    assert (await mistaken.extraction().extract(mistaken.chat)).turns == 1
+    assert not server.raw.exists(register_of(mistaken.facts))
+    facts = new_facts(store)
+    await facts.add("ada", "Ada swims.")
+    assert [hit.fact.text for hit in await facts.search("ada", "Ada swims.")] == ["Ada swims."]
+    assert (await Kit(store, facts, Model()).extraction().extract(mistaken.chat)).turns == 0
+
+
+async def test_auto_goes_by_what_another_process_has_chosen_meanwhile(
+    new_facts: NewFacts, engine: str
+) -> None:
+    other = {"search": "plain"}.get(engine, engine)  # and not what "auto" would choose
+    facts = new_facts(engine="auto")
+    assert await facts.search("ada", "swims") == []
+    assert facts.engine == {"search": "search"}.get(engine, "plain")
+    await new_facts(engine=other).add("ada", "Ada swims.")
+    assert [hit.fact.text for hit in await facts.search("ada", "Ada swims.")] == ["Ada swims."]
+    assert facts.engine == other
+    await facts.add("bob", "Bob swims.")
+
+
+async def test_who_knows_two_embedders_claims_the_space_of_what_is_written(
+    new_facts: NewFacts, server: Server
+) -> None:
+    old = new_facts()
+    await old.add("ada", "Ada swims.")
+    server.raw.delete(register_of(old))
+    both = new_facts(embedder="words:2", previous=old)
+    assert len(await both.search("ada", "Ada swims.")) == 1
+    assert not server.raw.exists(register_of(old)), "to search decides nothing"
+    await both.add("ada", "Ada reads.")
+    with pytest.raises(EngineMismatchError):
+        await new_facts(embedder="words:2").search("ada", "Ada reads.")
+    assert len(await new_facts().search("ada", "Ada reads.")) == 1
+
+
+async def test_a_register_that_is_gone_is_written_with_the_next_fact(
+    new_facts: NewFacts, server: Server
+) -> None:
+    facts = new_facts()
+    await facts.add("ada", "Ada swims.")
+    server.raw.delete(register_of(facts))
+    inner(facts)._base._renewal -= HOUR_MS / 4000  # a quarter of the time to live goes by
+    await facts.add("ada", "Ada reads.")
+    with pytest.raises(EngineMismatchError):
+        await new_facts(embedder="words:2").add("bob", "Bob reads.")
+    assert 3 * HOUR_MS < server.raw.pttl(register_of(facts)) <= 4 * HOUR_MS

@@ -21,6 +21,8 @@ from .reading import read_records
 from .record import exchange_norm, moment, norm_of, stamp
 
 if TYPE_CHECKING:
+    from .._embedding import Vector
+    from .._space import Space
     from .base import Base, Writer
 
 __all__ = [
@@ -40,7 +42,7 @@ KIND = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _MOST_BYTES = 32_768
 _SLOT_LENGTH = 200
 _MOST_SOURCES = 64
-_CHANGING = ("spaces", "changed")
+_CHANGING, _MOST_CHANGING = ("spaces", "changed"), 50
 
 
 class Checked(NamedTuple):
@@ -182,11 +184,13 @@ def update(  # noqa: PLR0913 - what can be changed, by name
     check_id(id)
     given = _checked_changes(text, valid_to, pinned, meta)
     writer = base.writer(place, "update")
+    if text is not None and base.settings.redact is not None:
+        yield from writer.ahead()  # as redacting takes its time
+        given["text"] = _checked_text((yield from base.redacted(text)))
+    vectors: dict[Space, Vector] = {}  # of the text: others may change the fact meanwhile
 
     def work() -> Flow[Fact | None]:
         began = yield from writer.begin()
-        if text is not None:
-            given["text"] = _checked_text((yield from base.redacted(text)))
         records = yield from read_records(place, [id])
         if id not in records:
             return None
@@ -197,13 +201,15 @@ def update(  # noqa: PLR0913 - what can be changed, by name
         vector = None
         if fact.text != record.fact.text:
             backend = yield from base.backend_of(began.spaces)
-            (vector,) = yield from base.embed(backend, [fact.text])
+            if backend.space not in vectors:
+                (vectors[backend.space],) = yield from base.embed(backend, [fact.text])
+            vector = vectors[backend.space]
         change = Replace(record, fact, vector)
         yield from base.commit(place, began, [change], operation="update")
         return fact
 
     try:
-        return (yield from again(work, _CHANGING))
+        return (yield from again(work, _CHANGING, _MOST_CHANGING))
     except Blocked as blocked:
         if blocked.what != "taken":
             raise
@@ -232,7 +238,7 @@ def end(
         (answer,) = yield from base.commit(place, began, [change], operation="end")
         return answer == "1"
 
-    return (yield from again(work, _CHANGING))
+    return (yield from again(work, _CHANGING, _MOST_CHANGING))
 
 
 # What callers hand in

@@ -28,14 +28,14 @@ from .._scoring.ranking import Ranking
 from .._space import Space
 from ..engines import AUTOMATIC, ENGINES, keeping
 from ..engines._engine import Engine
-from .commit import Began, Change, Commit, CursorMove, begin, commit, renew
+from .commit import Add, Began, Change, Commit, CursorMove, Replace, begin, commit, renew
 
 __all__ = ["Backend", "Base", "Settings", "Writer"]
 
 log = logging.getLogger("turnstore")
 
 _LIVES = 4  # times the time to live: documents have up to two of it
-_FOR_EVER = -1  # as PTTL answers
+_FOR_EVER, _GONE = -1, -2  # as PTTL answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,7 @@ class Base:
         self.counts: Counter[str] = Counter()
         self._engine = engine
         self._previous = previous
+        self._available: Engine | None = None
         self._backend: Backend | None = None
         self._is_prepared = False
         self._renewal = 0.0
@@ -97,22 +98,22 @@ class Base:
     @property
     def engine(self) -> Engine | None:
         """What searches vectors; None where the server was not asked yet which it has."""
-        return self._backend.engine if self._backend else self._engine
+        return self._backend.engine if self._backend else self._engine or self._available
 
     def prepare(
         self, *, moving: bool = False, anew: bool = False, claims: bool = False
     ) -> Flow[Backend]:
         """Choose the engine, and make what it needs: some calls at first, none later.
 
-        A store without a space has none until something is written, or moved: an embedder that
-        has answered nothing yet must not decide which one it is.
+        A store without a space has none until vectors are written: an embedder that has answered
+        nothing yet must not decide which one it is.
 
         Args:
             moving: Whether facts are in other spaces because they are to be moved, or are being.
             anew: Whether it is looked at again what there is: another process may have dropped
                 an index, or the server have lost everything.
-            claims: Whether there are vectors to be written, so that this is the store's space if
-                it has none.
+            claims: Whether vectors are written, so that this becomes the store's space if it has
+                none.
 
         Raises:
             EngineMismatchError: The store's facts are in another space, or what is on the
@@ -124,11 +125,11 @@ class Base:
         if self._backend is not None and not anew and (self._is_prepared or moving):
             return self._backend
         register = yield from self.register()
-        backend = self._backend or (yield from self._choose(register))
+        backend = yield from self._choose(register)
         current = register.get("current", "")
         if not current:
-            yield from self._check_available(backend)
-            if not (moving or claims):
+            yield from self._check_available(backend.engine)
+            if not claims:
                 self._is_prepared = False
                 return backend
             is_new = yield self._write("HSETNX", "current", backend.space.token)
@@ -147,15 +148,14 @@ class Base:
         self._is_prepared = not moving or is_ours
         return backend
 
-    def _check_available(self, backend: Backend) -> Flow[None]:
-        if self._backend is None and not (yield from backend.engine.is_available(self.ground)):
+    def _check_available(self, engine: Engine) -> Flow[None]:
+        if self._available is not engine and not (yield from engine.is_available(self.ground)):
             msg = (
-                f"the server has not what the engine {backend.engine.name} needs "
-                f"({backend.engine.needs}); nothing was read or written. "
-                'engine="auto" takes what it has, and "plain" needs nothing'
+                f"the server has not what the engine {engine.name} needs ({engine.needs}); nothing "
+                'was read or written. engine="auto" takes what it has, and "plain" needs nothing'
             )
             raise UnsupportedError(msg)
-        self._backend = backend
+        self._available = engine
 
     def wanted(self) -> Flow[Backend]:
         """Choose the engine, and make nothing: one call, and what finds out what the server has."""
@@ -173,6 +173,13 @@ class Base:
         yield self._write("HSET", "current", space.token)
         self._is_prepared = True
 
+    def _claim(self, backend: Backend) -> Flow[None]:
+        """Let the space that vectors are written to be the store's, if it has none."""
+        if self._previous is not None and backend.space != (yield from self.prepare()).space:
+            yield from self._previous.prepare(moving=True, claims=True)
+        else:
+            yield from self.prepare(claims=True)
+
     def _renew(self) -> Flow[None]:
         """Let the register live on, longer than any fact and document: it says where they are.
 
@@ -182,7 +189,9 @@ class Base:
         if now < self._renewal:
             return
         left: int = yield Call("facts", (self.ground.registry,), "pttl", (), writes=False, read=int)
-        if left != _FOR_EVER:
+        if left == _GONE:
+            self._is_prepared = False
+        elif left != _FOR_EVER:
             if not ttl_ms:
                 yield self._write("PERSIST")
             elif left < _LIVES * ttl_ms:
@@ -203,10 +212,14 @@ class Base:
             if backend.space.token == current:
                 log.info("facts are searched by the engine %s, as they were", engine.name)
                 return backend
+        self._available = self._available or (yield from self._first_available())
+        return self._backend_of(self._available)
+
+    def _first_available(self) -> Flow[Engine]:
         for engine in AUTOMATIC:
             if (yield from engine.is_available(self.ground)):
                 log.info("facts are searched by the engine %s, which this server has", engine.name)
-                return self._backend_of(engine)
+                return engine
         raise AssertionError  # the last one is always there
 
     def _backend_of(self, engine: Engine) -> Backend:
@@ -266,7 +279,7 @@ class Base:
         """Begin to write for an owner, as `commit.begin` does, and see to the engine."""
         began = yield from begin(place, norms, operation)
         backend = yield from self.prepare()  # after it, as an index may take its time
-        if not began.spaces:
+        if not began.spaces and self._is_prepared:
             # With the first facts of an owner: the server may have lost everything meanwhile.
             register = yield from self.register()
             if register.get("current") != backend.space.token:
@@ -327,8 +340,9 @@ class Base:
             Blocked, ErasedError, LeaseLostError: As from `commit.commit`.
         """
         backend = yield from self.backend_of(began.spaces)
-        yield from self.prepare(claims=True)
         yield from self._renew()
+        if any(isinstance(one, Add | Replace) and one.vector is not None for one in changes):
+            yield from self._claim(backend)
         what = Commit(
             began,
             backend.engine,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from turnstore import _json
 from turnstore._calls import Flow
-from turnstore.errors import TurnstoreError
+from turnstore.errors import ConflictError, TurnstoreError
 
 from .._model import Fact
 from .._owner import OwnerPlace, script_call
@@ -340,13 +340,23 @@ def again(work: Callable[[], Flow[R]], passing: Iterable[str], tries: int = _TRI
         work: What is done.
         passing: What may be in the way and then be gone, as `Blocked.what` names it.
         tries: How often, in all.
+
+    Raises:
+        ConflictError: It was changed each time; nothing was written.
+        Blocked: Something else is in the way.
     """
     for left in reversed(range(tries)):
         try:
             return (yield from work())
         except Blocked as blocked:
-            if not left or blocked.what not in passing:
+            if blocked.what not in passing:
                 raise
+            if not left:
+                msg = (
+                    f"others have changed the owner's facts at each of {tries} tries ({blocked}); "
+                    "nothing was written. Do it again when fewer write"
+                )
+                raise ConflictError(msg) from None
     raise AssertionError  # the loop returns or raises
 
 

@@ -62,7 +62,9 @@ class Migration:
 @in_steps
 def migrate(base: Base, *, drop: bool, dry_run: bool) -> Flow[Migration]:
     """Move all facts of the store to the space of these settings."""
-    backend = yield from base.wanted() if dry_run else base.prepare(moving=True, anew=True)
+    backend = (
+        yield from base.wanted() if dry_run else base.prepare(moving=True, anew=True, claims=True)
+    )
     count = Counter[str]()
     places = yield from owners(base.ground)
 

@@ -173,7 +173,10 @@ class Search:
         if found is None:
             yield from create(index, wanted)
             found = yield from info(index)
-        check(index, found or {}, wanted)
+        if found is None:
+            msg = f"the index {index.decode()} was made, and is gone; do it again"
+            raise ServerError(msg)
+        check(index, found, wanted)
         yield from name_it(ground.alias, index)
 
     def pack(self, vector: Vector, times: Times, kind: str, conversation: str) -> bytes:  # noqa: ARG002 - as others have it
