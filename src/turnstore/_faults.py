@@ -197,7 +197,7 @@ _UNUSABLE = (
 _REFUSED_AT_EACH = f"[Errno {errno.ECONNREFUSED}]"
 
 
-_ANOTHER_LOOP = re.compile("different (event )?loop|loop is closed")
+_ANOTHER_LOOP = re.compile("(another|different) (event )?loop|loop is closed")
 _ONE_LOOP = (
     "an AsyncStore belongs to the loop in which it first sent something. Make one in each loop, "
     "inside each asyncio.run, or close its client in its own loop before (await redis.aclose())"
@@ -211,7 +211,7 @@ def another_loop() -> RuntimeError:
     )
 
 
-def is_of_another_loop(error: Exception) -> bool:
+def is_of_another_loop(error: BaseException) -> bool:
     """Tell whether asyncio complains of another event loop, or one that has ended."""
     return isinstance(error, RuntimeError) and _ANOTHER_LOOP.search(str(error)) is not None
 

@@ -1,4 +1,4 @@
-"""Send calls to Redis: with `_faults`, the only module that knows redis-py.
+"""Send calls to Redis: with `_faults` and `_unread`, the only module that knows redis-py.
 
 Two short loops, sync and async, run a flow. Around them stands what both share: how a
 command is spelled for redis-py, and how a script is sent (by its hash, in full where the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 import weakref
 from collections.abc import Awaitable, Sequence
@@ -36,9 +37,9 @@ from .errors import TurnstoreError, UnavailableError
 __all__ = [
     "AsyncClient",
     "Client",
+    "accept_client",
     "aconnect",
     "arun",
-    "check_client",
     "connect",
     "run",
     "unbroken",
@@ -61,6 +62,12 @@ _UNLIMITED = 2**31
 # How many keys the server looks at in one step of a scan.
 _SCANNED = 1000
 
+# What a Cluster client does wrong itself. A thread that looks through the nodes while another
+# learns them anew, after a lost connection, meets a dictionary that changes. In asyncio, a lost
+# connection makes it close the node's others too, in the middle of what they do for other tasks:
+# these meet a stream that is None. Other such errors are of whoever interrupted a command.
+_CLUSTER_FAULT = re.compile(r"during iteration$|^'NoneType' object has no attribute")
+
 # The event loop to which the connections of a client belong.
 _LOOPS: weakref.WeakKeyDictionary[AsyncClient, weakref.ref[asyncio.AbstractEventLoop]] = (
     weakref.WeakKeyDictionary()
@@ -75,11 +82,7 @@ def run(client: Client, flow: Flow[R]) -> R:
             try:
                 reply = _send(client, step) if isinstance(step, Call) else _do(client, step)
             except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
-                _unread.close(client, step, error)
                 step = flow.throw(error)
-            except BaseException as error:
-                _unread.close(client, step, error)
-                raise
             else:
                 step = flow.send(reply)
     except StopIteration as stop:
@@ -116,7 +119,7 @@ async def arun(client: AsyncClient, flow: Flow[R], step: Step | None = None) -> 
             except Exception as error:  # noqa: BLE001 - the flow knows what to do with it
                 await _unread.aclose(client, step, error)
                 step = flow.throw(error)
-            except (KeyboardInterrupt, SystemExit) as error:
+            except BaseException as error:
                 await _unread.aclose(client, step, error)
                 raise
             else:
@@ -187,7 +190,7 @@ def _send(client: Client, call: Call) -> Any:
         except _faults_of(client) as error:
             if isinstance(error, fault.NoScriptError) and not whole:
                 continue
-            raise translated(error, call, again=whole) from error
+            raise _translated(error, call, again=whole) from error
         return call.read(reply)
     raise AssertionError  # the second round returns or raises
 
@@ -206,14 +209,15 @@ async def _asend(client: AsyncClient, call: Call) -> Any:
         except _faults_of(client) as error:
             if isinstance(error, fault.NoScriptError) and not whole:
                 continue
-            raise _atranslated(error, call, again=whole) from error
+            raise _translated(error, call, again=whole) from error
         return call.read(reply)
     raise AssertionError  # the second round returns or raises
 
 
-def _atranslated(error: Exception, call: Call, *, again: bool = False) -> TurnstoreError:
-    """Translate what an asyncio client raised; a RuntimeError but of another loop is none of it."""
-    if isinstance(error, RuntimeError) and not is_of_another_loop(error):
+def _translated(error: Exception, call: Call, *, again: bool = False) -> TurnstoreError:
+    """Translate what a client raised; what it is not at fault for is raised as it is."""
+    known = isinstance(error, FAULTS) or is_of_another_loop(error)
+    if not known and _CLUSTER_FAULT.search(str(error)) is None:
         raise error
     return translated(error, call, again=again)
 
@@ -225,14 +229,10 @@ def _is_cluster(kind: type) -> bool:
 
 
 def _faults_of(client: Client | AsyncClient) -> tuple[type[Exception], ...]:
-    """Give what a client may raise, also where it is at fault itself."""
+    """Give what a client may raise, also where it is at fault itself, as `_CLUSTER_FAULT` says."""
     if isinstance(client, redis.RedisCluster):
-        # A thread that looks through the nodes while another learns them anew, after a lost
-        # connection, meets a dictionary that changes.
         return (*FAULTS, RuntimeError)
     if isinstance(client, redis.asyncio.RedisCluster):
-        # A lost connection makes it close the node's others too, in the middle of what they
-        # do for other tasks: these meet a stream that is None.
         return (*FAULTS, AttributeError, RuntimeError)
     # asyncio's own word for a connection of another event loop.
     return FAULTS if isinstance(client, redis.Redis) else (*FAULTS, RuntimeError)
@@ -277,7 +277,7 @@ async def _asend_together(client: AsyncClient, step: Together) -> list[Any]:
         try:
             replies = await pipeline.execute(raise_on_error=False)
         except _faults_of(client) as error:
-            raise _atranslated(error, step.calls[0]) from error
+            raise _translated(error, step.calls[0]) from error
         if not _unknown_script(replies):
             return _read_all(step, replies)
     replies = [await _asend(client, call) for call in step.calls]
@@ -317,7 +317,7 @@ def _scan(client: Client, step: Scan) -> tuple[Any, list[bytes]]:
         node = anyone.get_node(node_name=name)
         return _scanned(anyone.scan(cursor, target_nodes=node, **options), later)
     except _faults_of(client) as error:
-        raise translated(error, _as_call(step)) from error
+        raise _translated(error, _as_call(step)) from error
 
 
 async def _ascan(client: AsyncClient, step: Scan) -> tuple[Any, list[bytes]]:
@@ -331,7 +331,7 @@ async def _ascan(client: AsyncClient, step: Scan) -> tuple[Any, list[bytes]]:
         node = client.get_node(node_name=name)
         return _scanned(await anyone.scan(cursor, target_nodes=node, **options), later)
     except _faults_of(client) as error:
-        raise _atranslated(error, _as_call(step)) from error
+        raise _translated(error, _as_call(step)) from error
 
 
 def _nodes(client: Any, step: Scan) -> list[tuple[str, int]]:
@@ -415,8 +415,10 @@ def check_url(url: str) -> None:
         raise TypeError(msg)
 
 
-def check_client(client: Any, *, asynchronous: bool) -> None:
-    """Refuse a client of the other kind, and a pipeline, which would answer nothing.
+def accept_client(client: Any, *, asynchronous: bool) -> None:
+    """Have a client guard itself, so that a command that is interrupted leaves nothing unread.
+
+    One of the other kind is refused, as is a pipeline, which would answer nothing.
 
     Raises:
         TypeError: It is not a client that the store can use; the text says which is.
@@ -440,3 +442,4 @@ def check_client(client: Any, *, asynchronous: bool) -> None:
         kind = "an asyncio" if is_async else "a sync"
         msg = f"{ours} cannot use {kind} client; use {other}"
         raise TypeError(msg)
+    _unread.guard(client, asynchronous=asynchronous)

@@ -76,7 +76,7 @@ class Store:
         count_tokens: str | Callable[[Message], int] | TokenCounter | None = None,
         redact: Redact | None = None,
     ) -> None:
-        _io.check_client(client, asynchronous=False)
+        _io.accept_client(client, asynchronous=False)
         check_redact(redact, asynchronous=False)
         settings = Settings(
             max_messages=max_messages,

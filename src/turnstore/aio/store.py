@@ -77,7 +77,7 @@ class AsyncStore:
         count_tokens: str | Callable[[Message], int] | TokenCounter | None = None,
         redact: Redact | None = None,
     ) -> None:
-        _io.check_client(client, asynchronous=True)
+        _io.accept_client(client, asynchronous=True)
         check_redact(redact, asynchronous=True)
         settings = Settings(
             max_messages=max_messages,
