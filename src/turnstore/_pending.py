@@ -15,7 +15,7 @@ from ._history import Draft, new_turn_id
 from ._leases import Hold
 from ._options import TurnOptions
 from ._place import Place
-from ._refusing import not_saved, refuse, saved_before
+from ._refusing import as_stored, not_saved, refuse, saved_before
 from ._replacing import Search
 from .context import Recalled, SavedTurn
 from .errors import (
@@ -404,12 +404,15 @@ class Pending:
             yield from self._after
         place, context = self._place, self._options.context
         if context.after:
-            messages = [_json.plain(message) for message in self._written]
+            written = self._written
+            if saved.duplicate:
+                older = len(self._loaded()[1].continued or ())
+                written = yield from as_stored(place, self.turn_id, written, older)
             turn = SavedTurn(
                 place.identifier,
                 place.owner,
                 self.turn_id,
-                messages,
+                [_json.plain(message) for message in written],
                 self._rules.name,
                 saved,
                 self._began,

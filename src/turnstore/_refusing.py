@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from ._calls import Flow
@@ -17,12 +18,15 @@ from .errors import (
     TurnConflictError,
     TurnGoneError,
     TurnIdReusedError,
+    TurnstoreError,
 )
 from .messages import Format, Message, format_named
 from .results import History, Turn, turns_of
 from .window import Window
 
-__all__ = ["not_saved", "refuse", "saved_before"]
+__all__ = ["as_stored", "not_saved", "refuse", "saved_before"]
+
+log = logging.getLogger("turnstore")
 
 
 def saved_before(
@@ -37,6 +41,26 @@ def saved_before(
     if saved is None and further and history.has_older and len(history.pieces) < IDS_KEPT:
         saved = _named(turn_id, (yield from place.read(Window(turns=IDS_KEPT))))
     return saved
+
+
+def as_stored(
+    place: Place, turn_id: str, written: list[Message], older: int
+) -> Flow[list[Message]]:
+    """Give the messages of a turn that was saved before: it may have had another answer then.
+
+    Args:
+        place: The conversation.
+        turn_id: The id of the turn, or of its newest piece.
+        written: What was to be saved now, with earlier pieces before it; given back where what is
+            stored is gone, or cannot be read.
+        older: How many messages earlier pieces have.
+    """
+    try:
+        saved = _named(turn_id, (yield from place.read(Window(turns=IDS_KEPT))))
+    except TurnstoreError as error:
+        log.warning("the turn %s was saved before, and is not read again: %s", turn_id, error)
+        saved = None
+    return written if saved is None else [*written[:older], *saved.messages]
 
 
 def refuse(place: Place, saved: Turn, request: list[Message], rules: Format) -> Flow[None]:

@@ -59,6 +59,21 @@ async def test_a_turn_that_was_saved_before_is_handed_over_again(store: AsyncSto
     assert [given.began for given in after.given] == [0, 0]
 
 
+async def test_of_a_turn_that_was_saved_before_it_is_the_stored_answer(store: AsyncStore) -> None:
+    after = Recorder(None)
+    chat, twin = store.conversation("c"), store.conversation("c")
+    async with chat.turn("q", turn_id="t1") as turn:
+        turn.reply("stored")
+    async with chat.turn("q", context=Context(after=[after]), turn_id="t1") as turn:
+        turn.reply("another")
+    async with chat.turn("q", context=Context(after=[after]), turn_id="t2") as turn:
+        async with twin.turn("q", turn_id="t2") as first:  # while the other's model answers
+            first.reply("stored by its twin")
+        turn.reply("another")
+    said = [given.messages for given in after.given]
+    assert said == [[user("q"), assistant("stored")], [user("q"), assistant("stored by its twin")]]
+
+
 async def test_a_turn_that_is_not_saved_is_not_handed_over(store: AsyncStore) -> None:
     after = Recorder(None)
     context = Context(after=[after])

@@ -34,14 +34,13 @@ _MOST_CHARACTERS = 4000  # of one side; with both, less than a fact may have in 
 
 
 class Exchange(NamedTuple):
-    """What is stored of a turn, and what is forgotten for it."""
+    """What is stored of a turn."""
 
     owner: str
     conversation: str
     turn_id: str
-    text: str  # empty where the turn is no exchange
+    text: str
     began: int  # the number of the turn; 0 where its conversation has no owner
-    replaced: tuple[str, ...]  # the ids of the turns in whose place it is
 
 
 class ExchangesBase:
@@ -94,24 +93,19 @@ class ExchangesBase:
         """Refuse a conversation of another store; asked by a context."""
         check_store(self._base, conversation)
 
-    def _exchange(self, turn: SavedTurn) -> Exchange | None:
-        """Give what is stored of a turn and forgotten for it; None where there is neither."""
-        text, replaced = self._text(turn), turn.appended.replaced_ids
-        if not text:
-            count(self.counts, "left_out")
-        if not text and not replaced:
-            return None
-        owner = turn.owner or self._owner
-        if turn.owner and self._owner not in (None, turn.owner):
-            msg = "the conversation has another owner than the one that Exchanges was given"
-            raise LookupError(msg)
-        if not owner:
-            msg = "the conversation has no owner: store.conversation(id, owner=…)"
-            raise LookupError(msg)
-        return Exchange(owner, turn.conversation, turn.turn_id, text, turn.began, replaced)
+    def _forgetting(self, turn: SavedTurn) -> Flow[None]:
+        """Forget what only turns have said in whose place this one is.
 
-    def _text(self, turn: SavedTurn) -> str:
-        """Write down both sides of a turn; empty where it is no exchange, or not yet one."""
+        Never later than at once: a turn may have the id of one of them again.
+        """
+        owner, replaced = self._owner_of(turn), turn.appended.replaced_ids
+        try:
+            yield from forget_turns(self._base, owner, turn.conversation, replaced)
+        except ErasedError:
+            log.info("what turns have said that are replaced goes with all of their owner")
+
+    def _exchange(self, turn: SavedTurn) -> Exchange | None:
+        """Give what is stored of a turn; None where it is no exchange, or not yet one."""
         rules = format_named(turn.format)
         messages = list(turn.messages)
         waits = bool(messages and rules.calls(messages[-1]))
@@ -119,9 +113,21 @@ class ExchangesBase:
         for speaker, text in said_in(messages, rules):
             said[speaker].append(text)
         if waits or not all(said.values()):
-            return ""
+            count(self.counts, "left_out")
+            return None
         user, assistant = (shortened("\n".join(texts), self._most) for texts in said.values())
-        return f"{self._user}: {user}\n{self._assistant}: {assistant}"
+        text = f"{self._user}: {user}\n{self._assistant}: {assistant}"
+        return Exchange(self._owner_of(turn), turn.conversation, turn.turn_id, text, turn.began)
+
+    def _owner_of(self, turn: SavedTurn) -> str:
+        owner = turn.owner or self._owner
+        if turn.owner and self._owner not in (None, turn.owner):
+            msg = "the conversation has another owner than the one that Exchanges was given"
+            raise LookupError(msg)
+        if not owner:
+            msg = "the conversation has no owner: store.conversation(id, owner=…)"
+            raise LookupError(msg)
+        return owner
 
     def _begun(self, exchange: Exchange) -> Flow[Exchange]:
         """Give an exchange that is going to wait a number, where its turn has none."""
@@ -131,15 +137,8 @@ class ExchangesBase:
         return exchange
 
     def _storing(self, exchange: Exchange) -> Flow[None]:
-        """Forget what does not hold any more, and store an exchange.
-
-        Neither is done where the owner was erased, or so, since its turn began.
-        """
-        owner, conversation, turn_id, text, began, replaced = exchange
-        # First: where what follows fails, nothing is recalled of an answer that is gone.
-        yield from forget_turns(self._base, owner, conversation, replaced)
-        if not text:
-            return
+        """Store an exchange, unless the owner was erased, or so, since its turn began."""
+        owner, conversation, turn_id, text, began = exchange
         new = NewFact(text=text, kind="exchange", conversation=conversation, sources=(turn_id,))
         added = yield from add_exchange(self._base, owner, conversation, turn_id, new, since=began)
         count(self.counts, "duplicate" if added.duplicate else "stored")
@@ -147,9 +146,8 @@ class ExchangesBase:
     def _failed(self, exchange: Exchange, error: BaseException) -> None:
         count(self.counts, "erased" if isinstance(error, ErasedError) else "failed")
         log.warning(
-            "the exchange of the turn %s is not among the facts%s (%s: %s)",
+            "the exchange of the turn %s is not among the facts (%s: %s)",
             exchange.turn_id,
-            ", and those of turns that it replaces may still be" if exchange.replaced else "",
             type(error).__name__,
             error,
         )

@@ -33,10 +33,10 @@ class Exchanges(ExchangesBase):
     They live as the facts do: for good, unless `Facts` has a `ttl`, though the conversation
     goes a day after its last turn by default. Those of turns that were undone or cleared stay
     and are recalled, until `Facts.forget_turns` or `Facts.forget_conversation`. Where a turn
-    replaces others, what these alone have said is forgotten, before it is stored itself.
+    replaces others, what these alone have said is forgotten at once, also with `background`.
 
     Nothing of it fails a turn. In line, a failure is logged and counted by the context; in the
-    background, it is tried again for some ten seconds first.
+    background, it is tried again for some ten seconds first, but for what is forgotten.
 
     Args:
         facts: Where they are stored.
@@ -47,7 +47,8 @@ class Exchanges(ExchangesBase):
         limit: How many may wait in the background; beyond, they are stored in line.
         most: Characters that are kept of each side; of more, the middle is left out.
         speakers: What the user and the model are called in the text.
-        owner: Whose they are in conversations that have no owner.
+        owner: Whose they are in conversations that have no owner. Their ids must not be those of
+            the owner's own conversations.
 
     Attributes:
         counts: `stored`; `duplicate` where the turn was stored before; `left_out` where one
@@ -107,6 +108,13 @@ class Exchanges(ExchangesBase):
 
     def __call__(self, turn: SavedTurn, /) -> None:
         """Store what was said in a turn, now or soon."""
+        try:
+            if turn.appended.replaced_ids:
+                self._run(self._forgetting(turn))
+        finally:
+            self._remember(turn)
+
+    def _remember(self, turn: SavedTurn) -> None:
         exchange = self._exchange(turn)
         if exchange is None:
             return
