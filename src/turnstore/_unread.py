@@ -90,36 +90,43 @@ def _guard_single(client: Any, *, asynchronous: bool) -> None:
 
     redis-py calls the function that is guarded here while it holds the lock of that connection.
     """
-    send: Callable[..., Any] | None = getattr(type(client), "_send_command_parse_response", None)
+    name = "_send_command_parse_response"  # redis-py has no public one
+    send: Callable[..., Any] | None = getattr(type(client), name, None)
     is_single = getattr(client, "connection", None) or getattr(
         client, "single_connection_client", False
     )
-    if send is None or not is_single:
+    if send is None or not is_single or name in vars(client):
         return
     known = weakref.ref(client)
+    is_unread = False  # the reply to what was sent last
 
     def send_and_read(connection: Any, *args: Any, **options: Any) -> Any:
-        try:
-            return send(known(), connection, *args, **options)
-        except ResponseError:
-            raise
-        except BaseException:
+        nonlocal is_unread
+        if is_unread:
             connection.disconnect()
+        is_unread = True
+        try:
+            reply = send(known(), connection, *args, **options)
+        except ResponseError:
+            is_unread = False
             raise
+        is_unread = False
+        return reply
 
     async def asend_and_read(connection: Any, *args: Any, **options: Any) -> Any:
+        nonlocal is_unread
+        if is_unread:
+            await connection.disconnect(nowait=True)
+        is_unread = True
         try:
-            return await send(known(), connection, *args, **options)
+            reply = await send(known(), connection, *args, **options)
         except ResponseError:
+            is_unread = False
             raise
-        except BaseException as error:
-            if not is_of_another_loop(error):
-                await connection.disconnect(nowait=True)
-            raise
+        is_unread = False
+        return reply
 
-    client._send_command_parse_response = (  # noqa: SLF001 - redis-py has no public way
-        asend_and_read if asynchronous else send_and_read
-    )
+    setattr(client, name, asend_and_read if asynchronous else send_and_read)
 
 
 def _guard_nodes(manager: Any) -> None:

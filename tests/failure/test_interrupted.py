@@ -155,9 +155,9 @@ class Meanwhile:
         arelease = self.afollow(AsyncConnectionPool.release)
         monkeypatch.setattr(AsyncConnectionPool, "release", arelease)
 
-    def check(self, store: Store) -> None:
+    def check(self, store: Store, owner: str = "o") -> None:
         """Have a command and a pipeline be interrupted, and a thread read just then."""
-        mine, other = store.conversation("mine", owner="o"), store.conversation("other", owner="o")
+        mine, other = (store.conversation(name, owner=owner) for name in ("mine", "other"))
         mine.append("mine")
         other.append("other")
         for begin in (mine.read, mine.turn("q").__enter__):
@@ -224,6 +224,40 @@ def test_a_thread_that_takes_the_connection_at_once(
     client.connection_pool.disconnect()
 
 
+@pytest.mark.servers("redis-8")
+@pytest.mark.parametrize("shared", ["default", "single"])
+def test_an_interruption_of_the_closing(
+    server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch, shared: str
+) -> None:
+    host, port = server.addresses[0]
+    client = SHARED[shared](f"redis://{host}:{port}")
+    store = Store(client, name="test", prefix=prefix)
+    mine, other = store.conversation("mine"), store.conversation("other")
+    mine.append("mine")
+    other.append("other")
+    left = 0
+    disconnect: Any = AbstractConnection.disconnect
+
+    def interrupted(connection: Any, *args: Any, **options: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise TimeIsUp
+        disconnect(connection, *args, **options)
+
+    interruption = Interruption(monkeypatch, TimeIsUp)
+    monkeypatch.setattr(AbstractConnection, "disconnect", interrupted)
+    left = interruption.left = 1
+    with pytest.raises(TimeIsUp):
+        mine.read()
+    while left > 0:
+        with pytest.raises(TimeIsUp):
+            other.read()
+    assert [texts(other.read()) for _ in range(2)] == [["other"]] * 2
+    client.close()
+    client.connection_pool.disconnect()
+
+
 @pytest.mark.servers("cluster")
 @pytest.mark.parametrize("kind", [TimeIsUp, KeyboardInterrupt])
 def test_a_thread_that_takes_the_connection_to_a_node_at_once(
@@ -231,8 +265,13 @@ def test_a_thread_that_takes_the_connection_to_a_node_at_once(
 ) -> None:
     meanwhile = Meanwhile(monkeypatch, kind)
     host, port = server.addresses[0]
-    client = redis.RedisCluster(host=host, port=port)
-    meanwhile.check(Store(client, name="test", prefix=prefix))
+    client: Any = redis.RedisCluster(host=host, port=port)
+    store = Store(client, name="test", prefix=prefix)
+    meanwhile.check(store, "known")
+    for node in client.get_nodes():  # as redis-py does where one was lost
+        node.redis_connection.close()
+        node.redis_connection = None
+    meanwhile.check(store, "met anew")
     client.close()
 
 
