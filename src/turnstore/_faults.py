@@ -66,7 +66,10 @@ _SAID: dict[str, tuple[type[TurnstoreError], str]] = {
 _ERASED = {
     "closed": "everything of its owner is being erased just now",
     "owner": "everything of its owner was erased after it had begun",
-    "conversation": "the conversation was cleared after it had begun",
+    "conversation": (
+        "the conversation was cleared, or what was remembered of its turns forgotten, after it had "
+        "begun"
+    ),
     "late": "it began more than a day ago, and what was erased before that is forgotten",
     "lost": (
         "Redis has lost what had begun for its owner, as in a restart without a file, and all of "

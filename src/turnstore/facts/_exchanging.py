@@ -144,8 +144,10 @@ class ExchangesBase:
         count(self.counts, "duplicate" if added.duplicate else "stored")
 
     def _failed(self, exchange: Exchange, error: BaseException) -> None:
-        count(self.counts, "erased" if isinstance(error, ErasedError) else "failed")
-        log.warning(
+        is_erased = isinstance(error, ErasedError)
+        count(self.counts, "erased" if is_erased else "failed")
+        log.log(
+            logging.INFO if is_erased else logging.WARNING,
             "the exchange of the turn %s is not among the facts (%s: %s)",
             exchange.turn_id,
             type(error).__name__,
