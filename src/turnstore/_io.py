@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Awaitable, Sequence
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 import redis
 import redis.asyncio
@@ -409,10 +410,24 @@ def _check_options(pool: Any) -> None:
 
 
 def check_url(url: str) -> None:
-    """Refuse by a TypeError what is no URL, such as an environment variable that is not set."""
+    """Refuse what is no URL, such as an environment variable that is not set.
+
+    Raises:
+        TypeError: It is no text.
+        ValueError: It cannot be taken apart. What Python and redis-py say then has a part of the
+            password in it.
+    """
     if not isinstance(url, str):
         msg = f"url is text, as in redis://localhost:6379; not {type(url).__name__}"
         raise TypeError(msg)
+    try:
+        _ = urlsplit(url).port
+    except ValueError:
+        msg = (
+            "the URL cannot be read: its port is no number, or its password has a character that "
+            "is written otherwise in a URL: / as %2F, @ as %40, : as %3A, # as %23, ? as %3F"
+        )
+        raise ValueError(msg) from None
 
 
 def accept_client(client: Any, *, asynchronous: bool) -> None:

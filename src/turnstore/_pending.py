@@ -400,25 +400,25 @@ class Pending:
 
     def _finish(self, saved: Appended) -> Flow[None]:
         """Do what is left to do when the turn was saved; nothing of it fails the turn."""
-        if self._after is not None:
-            yield from self._after
         place, context = self._place, self._options.context
         if context.after:
-            written = self._written
+            written, rules = self._written, self._rules
             if saved.duplicate:
                 older = len(self._loaded()[1].continued or ())
-                written = yield from as_stored(place, self.turn_id, written, older)
+                written, rules = yield from as_stored(place, self.turn_id, (written, rules), older)
             turn = SavedTurn(
                 place.identifier,
                 place.owner,
                 self.turn_id,
                 [_json.plain(message) for message in written],
-                self._rules.name,
+                rules.name,
                 saved,
                 self._began,
                 self._recalled,
             )
             yield from context.finish(turn)
+        if self._after is not None:  # a summary: its model takes longer than what was asked for
+            yield from self._after
 
     def _unsaved(self, error: Exception) -> SaveError:
         trouble = None if self._hold is None else self._hold.trouble

@@ -44,15 +44,15 @@ def saved_before(
 
 
 def as_stored(
-    place: Place, turn_id: str, written: list[Message], older: int
-) -> Flow[list[Message]]:
+    place: Place, turn_id: str, written: tuple[list[Message], Format], older: int
+) -> Flow[tuple[list[Message], Format]]:
     """Give the messages of a turn that was saved before: it may have had another answer then.
 
     Args:
         place: The conversation.
         turn_id: The id of the turn, or of its newest piece.
-        written: What was to be saved now, with earlier pieces before it; given back where what is
-            stored is gone, or cannot be read.
+        written: What was to be saved now, with earlier pieces before it, and its format; given
+            back where what is stored is gone, or cannot be read.
         older: How many messages earlier pieces have.
     """
     try:
@@ -60,7 +60,13 @@ def as_stored(
     except TurnstoreError as error:
         log.warning("the turn %s was saved before, and is not read again: %s", turn_id, error)
         saved = None
-    return written if saved is None else [*written[:older], *saved.messages]
+    if saved is None:
+        return written
+    before, rules = written[0][:older], format_named(saved.format)
+    piece = list(saved.messages)
+    # Where another turn had come between, all of it was stored as one piece.
+    is_whole = rules.name != written[1].name or piece[:older] == before
+    return (piece if is_whole else [*before, *piece]), rules
 
 
 def refuse(place: Place, saved: Turn, request: list[Message], rules: Format) -> Flow[None]:

@@ -27,6 +27,8 @@ from .errors import TurnstoreError
 
 __all__ = ["aclose", "guard"]
 
+_MOST_WRAPPERS = 3
+
 
 def guard(client: Any, *, asynchronous: bool) -> None:
     """Have a client close the connection of each command that is interrupted.
@@ -42,10 +44,17 @@ def guard(client: Any, *, asynchronous: bool) -> None:
 
 
 def _guard_pool(pool: Any, *, asynchronous: bool) -> None:
-    release = getattr(type(pool), "release", None)
+    release: Any = getattr(type(pool), "release", None)
     if release is None:  # a stand-in of a test
         return
     known = weakref.ref(pool)  # a pool that held itself would outlive its client
+    laid: Any = vars(pool).get("release")  # over it, by another library or by us
+    if hasattr(laid, "guards"):
+        return
+    if laid is not None:
+
+        def release(_: Any, connection: Any) -> Any:
+            return laid(connection)
 
     def give_back(connection: Any) -> None:
         if sys.exception() is not None and _is_interrupted():
@@ -63,7 +72,9 @@ def _guard_pool(pool: Any, *, asynchronous: bool) -> None:
         await connection.disconnect(nowait=True)
         await release(known(), connection)
 
-    pool.release = agive_back if asynchronous else give_back
+    guarded: Any = agive_back if asynchronous else give_back
+    guarded.guards = True
+    pool.release = guarded
 
 
 def _is_interrupted() -> bool:
@@ -80,7 +91,14 @@ def _is_interrupted() -> bool:
     # Of whoever calls `release`; the standard library has no public word for it that is as short.
     giver = sys._getframe(2)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     frames = [giver]
+    for _ in range(_MOST_WRAPPERS):  # another library may have laid its own over ours
+        if giver.f_back is None or giver.f_globals.get("__name__", "").startswith("redis."):
+            break
+        giver = giver.f_back
+        frames.append(giver)
     if giver.f_code.co_name == "reset" and giver.f_back:  # of a pipeline, whose `execute` fails
+        if giver.f_back.f_code.co_name in {"__exit__", "__aexit__"}:  # or its block
+            return not isinstance(error, RedisError)
         frames.append(giver.f_back)
     return error.__traceback__.tb_frame in frames
 

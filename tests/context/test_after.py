@@ -74,6 +74,22 @@ async def test_of_a_turn_that_was_saved_before_it_is_the_stored_answer(store: As
     assert said == [[user("q"), assistant("stored")], [user("q"), assistant("stored by its twin")]]
 
 
+async def test_of_a_turn_that_was_saved_in_another_format_it_is_that_one(
+    store: AsyncStore,
+) -> None:
+    after = Recorder(None)
+    chat = store.conversation("c")
+    async with chat.turn("q", turn_id="t1", format="anthropic.messages") as turn:
+        turn.reply("stored")
+    context = Context(after=[after])
+    async with chat.turn("q", context=context, turn_id="t1", on_other_format="text") as turn:
+        turn.reply("another")
+    (given,) = after.given
+    assert given.format == "anthropic.messages"
+    assert "stored" in str(given.messages)
+    assert "another" not in str(given.messages)
+
+
 async def test_a_turn_that_is_not_saved_is_not_handed_over(store: AsyncStore) -> None:
     after = Recorder(None)
     context = Context(after=[after])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -292,6 +293,7 @@ async def test_a_task_that_takes_the_connection_at_once(
 
 
 def _count_closed(monkeypatch: pytest.MonkeyPatch, kind: Any) -> list[object]:
+    gc.collect()  # or it would count those of tests before
     closed: list[object] = []
     disconnect = kind.disconnect
 

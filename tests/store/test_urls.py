@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from traceback import format_exception
 from typing import TYPE_CHECKING
 
 import pytest
@@ -119,3 +120,13 @@ async def test_tls_where_the_server_wants_a_certificate_too(
     # With TLS 1.3 the refusal comes after the handshake, and the end of the connection with it.
     said = await _says(url, setup)
     assert "the TLS handshake failed; nothing" in said or "no connection that can be used" in said
+
+
+@pytest.mark.parametrize("url", ["redis://:s3cr3t/xyz@host", "redis://u:p@s3cr3t:w/rd@host:6379"])
+def test_an_error_about_a_url_tells_nothing_of_its_password(url: str) -> None:
+    for kind in (Store, AsyncStore):
+        with pytest.raises(ValueError, match="/ as %2F") as caught:
+            kind.from_url(url, name="test")
+        told = "".join(format_exception(caught.value))
+        assert "s3cr3t" not in told
+        assert "'w'" not in told

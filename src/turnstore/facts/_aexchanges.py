@@ -141,6 +141,8 @@ class AsyncExchanges(ExchangesBase):
             How many were not stored by then, and will be if the process lives on.
         """
         self._closing.set()
+        if self._queue and (self._task is None or self._task.done()):  # it was cancelled
+            self._task = asyncio.get_running_loop().create_task(self._work())
         if self._task is not None and not self._task.done():
             await asyncio.wait({self._task}, timeout=timeout)
         return len(self._queue)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tests.facts.recall.kit import Memory
     from tests.servers.running import Server
+    from turnstore import AsyncStore
 
 pytestmark = [pytest.mark.one_setup, pytest.mark.servers("redis", "valkey")]
 
@@ -330,6 +331,21 @@ async def test_a_close_waits_no_longer_than_it_is_told(
     slow.go.set()
     assert await exchanges.close() == 0
     assert exchanges.counts == {"stored": 2}
+
+
+async def test_a_close_stores_what_a_cancelled_task_has_left(
+    make_async_store: Callable[..., AsyncStore], slow: Slow
+) -> None:
+    facts = facts_in(make_async_store(), embed=slow, engine="plain")
+    exchanges = AsyncExchanges(facts, background=True)
+    await told(exchanges, turn(1), turn(2))
+    (task,) = [one for one in asyncio.all_tasks() if one is exchanges._task]
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task})
+    slow.go.set()
+    assert await exchanges.close() == 0
+    assert exchanges.counts["stored"] == 2
 
 
 async def test_an_owner_who_was_erased_stays_erased(

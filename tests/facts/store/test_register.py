@@ -11,14 +11,16 @@ import pytest
 from tests.facts.meaning.kit import DIMENSIONS, Kit, Model
 from tests.facts.store.raw import look, place_of
 from tests.servers.facade import inner
-from turnstore import EngineMismatchError
+from turnstore import EngineMismatchError, ServerError
 from turnstore.facts import NewFact, Ranking, Search
 from turnstore.facts._owner import new_ids
+from turnstore.facts._storing.base import Base
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore
     from tests.facts.store.conftest import NewFacts
     from tests.servers.running import Server
+    from turnstore._calls import Flow
     from turnstore.facts import AsyncFacts
 
 pytestmark = pytest.mark.one_setup
@@ -195,3 +197,22 @@ async def test_a_register_that_is_gone_is_written_with_the_next_fact(
     with pytest.raises(EngineMismatchError):
         await new_facts(embedder="words:2").add("bob", "Bob reads.")
     assert 3 * HOUR_MS < server.raw.pttl(register_of(facts)) <= 4 * HOUR_MS
+
+
+async def test_a_register_that_goes_at_once_is_an_error_of_ours(
+    new_facts: NewFacts, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = new_facts()
+    whole = Base.register
+
+    def evicted(base: Base) -> Flow[dict[str, str]]:
+        yield from whole(base)
+        server.raw.delete(base.ground.registry)
+        return {}
+
+    monkeypatch.setattr(Base, "register", evicted)
+    with pytest.raises(ServerError, match="is gone: the server evicts"):
+        await facts.add("ada", "Ada swims.")
+    monkeypatch.undo()
+    assert await facts.list("ada") == []
+    await facts.add("ada", "Ada swims.")

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.servers.facade import inner
+from turnstore import OutOfMemoryError
 from turnstore.facts import Block
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from tests.facts.meaning.kit import Kit
     from tests.servers.proxy import Proxy
     from turnstore import AsyncStore
+    from turnstore._calls import Flow
+    from turnstore.facts._storing.commit import Began
 
 pytestmark = pytest.mark.one_setup
 
@@ -200,6 +203,26 @@ async def test_what_is_wrong_with_a_call_is_said_to_the_model(kit: Kit) -> None:
     counts = inner(tools).counts
     assert sum(counts.values()) == len(WRONG)
     assert counts["core_memory_append"] == 7
+
+
+async def test_a_memory_that_takes_no_writes_is_searched(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kit.facts.add("ada", "Ada sails.")
+    await kit.say("I sail.")
+
+    def full(*_: object) -> Flow[Began]:
+        raise OutOfMemoryError("full")
+        yield
+
+    monkeypatch.setattr("turnstore.facts._tools.calling.begin", full)
+    tools = kit.tools(conversation=kit.chat, memory=kit.memory(HUMAN))
+    assert "Ada sails." in await tools.call("archival_memory_search", {"query": "Ada sails."})
+    assert "I sail." in await tools.call("conversation_search", {"query": "sail"})
+    said = await tools.call("archival_memory_insert", {"content": "Ada bakes."})
+    assert "cannot be reached" in said
+    await tools.call("x" * 10_000, {})
+    assert inner(tools).counts == {"archival_memory_insert": 1, "unknown": 1}
 
 
 async def test_a_memory_that_cannot_be_reached_is_said_to_the_model(

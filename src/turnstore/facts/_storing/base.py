@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from turnstore._calls import Call, Flow, pairs_of
 from turnstore._counting import count
 from turnstore._redaction import Redact, redacted_text
-from turnstore.errors import EngineMismatchError, UnsupportedError
+from turnstore.errors import EngineMismatchError, ServerError, UnsupportedError
 
 from .._embedding import Embedder
 from .._model import NewFact
@@ -136,7 +136,13 @@ class Base:
             if is_new and self.settings.ttl_ms:
                 yield self._write("PEXPIRE", str(_LIVES * self.settings.ttl_ms))
             register = yield from self.register()
-            current = register["current"]
+            current = register.get("current", "")
+            if not current:
+                msg = (
+                    "the register of the facts was written, and is gone: the server evicts keys, "
+                    "or was flushed. No fact was written; do it again"
+                )
+                raise ServerError(msg)
         is_ours = current == backend.space.token
         if not is_ours and not moving:
             yield from self._check_previous(current, register, backend)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore._calls import Flow
 from turnstore._counting import count
-from turnstore.errors import ErasedError
+from turnstore.errors import ErasedError, ServerError
 
 from .._finding.searching import Question, search
 from .._learning.times import Interval, period
@@ -41,6 +41,7 @@ _LONGEST_CONTENT = 2000
 _MILLISECOND = timedelta(milliseconds=1)  # turns have no finer times
 _LATEST = datetime.max.replace(tzinfo=UTC) - _MILLISECOND
 _LONGEST_SAID = 600
+_SEARCHES = ("archival_memory_search", "conversation_search")
 _ERASED = "The memory was erased meanwhile. Nothing is kept; go on without it."
 _UNAVAILABLE = "The memory cannot be reached just now. Nothing was changed; go on without it."
 
@@ -74,7 +75,7 @@ class Toolbox:
 
     Attributes:
         definitions: The tools, by their names.
-        counts: How often each tool failed.
+        counts: How often each tool failed; "unknown" are those that there are not.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what the two kinds share
@@ -111,27 +112,33 @@ class Toolbox:
         """Do what a call asks for, and say what came of it."""
         if not isinstance(name, str):
             name = repr(name)  # names no tool, which is said to the model
+        known = name if name in self.definitions else "unknown"  # a model may invent any number
         try:
             given = checked(self._named(name), arguments)
-            yield from self._begin()
+            yield from self._begin(writes=name not in _SEARCHES)
             text = yield from self._tools[name](given)
         except (ToolError, EditError) as error:
-            count(self.counts, name)
+            count(self.counts, known)
             return Answer(f"Error: {error}.", failed=True)
         except ErasedError as error:
-            count(self.counts, name)
+            count(self.counts, known)
             log.warning("the memory tool %s changed nothing: %s", name, error)
             return Answer(_ERASED, failed=True)
         except Exception as error:  # noqa: BLE001 - the model goes on without a memory
-            count(self.counts, name)
+            count(self.counts, known)
             log.warning("the memory tool %s failed: %s: %s", name, type(error).__name__, error)
             return Answer(_UNAVAILABLE, failed=True)
         return Answer(text, failed=False)
 
-    def _begin(self) -> Flow[None]:
+    def _begin(self, *, writes: bool) -> Flow[None]:
         """Begin with the first call, where there is no turn that has begun before."""
         if self._turn is None and not self._began:
-            began = yield from begin(self._owner_place)
+            try:
+                began = yield from begin(self._owner_place)
+            except ServerError:
+                if writes:
+                    raise
+                return  # the server is full, or a replica: it can be searched
             self._began = self._began or began.number  # of two first calls, one is the first
 
     def _since(self) -> int:
