@@ -44,33 +44,32 @@ def guard(client: Any, *, asynchronous: bool) -> None:
 
 
 def _guard_pool(pool: Any, *, asynchronous: bool) -> None:
-    release: Any = getattr(type(pool), "release", None)
-    if release is None:  # a stand-in of a test
+    whole: Any = getattr(type(pool), "release", None)
+    if whole is None:  # a stand-in of a test
         return
-    known = weakref.ref(pool)  # a pool that held itself would outlive its client
     laid: Any = vars(pool).get("release")  # over it, by another library or by us
     if hasattr(laid, "guards"):
         return
-    if laid is not None:
+    known = weakref.ref(pool)  # a pool that held itself would outlive its client
 
-        def release(_: Any, connection: Any) -> Any:
-            return laid(connection)
+    def release(connection: Any) -> Any:
+        return whole(known(), connection) if laid is None else laid(connection)
 
     def give_back(connection: Any) -> None:
         if sys.exception() is not None and _is_interrupted():
             connection.disconnect()
-        release(known(), connection)
+        release(connection)
 
     def agive_back(connection: Any) -> Awaitable[None]:
         # Looks at once, since redis-py may have the rest done by another task.
         if sys.exception() is not None and _is_interrupted():
             return _close_and_release(connection)
-        returned: Awaitable[None] = release(known(), connection)
+        returned: Awaitable[None] = release(connection)
         return returned
 
     async def _close_and_release(connection: Any) -> None:
         await connection.disconnect(nowait=True)
-        await release(known(), connection)
+        await release(connection)
 
     guarded: Any = agive_back if asynchronous else give_back
     guarded.guards = True
