@@ -10,6 +10,7 @@ import pytest
 from tests.facts.meaning.kit import DIMENSIONS
 from tests.facts.store.raw import look, place_of
 from tests.servers.facade import inner
+from tests.waiting import wait_until_async
 from turnstore import EngineMismatchError, ServerError
 from turnstore.facts import NewFact, Ranking, Search
 from turnstore.facts.engines import documents_of
@@ -174,10 +175,11 @@ async def test_an_index_that_is_still_built_hides_nothing(
 
 
 async def test_an_index_that_was_built_during_a_search_hides_nothing(
-    new_facts: NewFacts, monkeypatch: pytest.MonkeyPatch
+    new_facts: NewFacts, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = new_facts(ranking=Ranking(near_duplicate=None))
     await facts.add_many("ada", [NewFact(text=f"Ada knows {n}.") for n in range(150)])
+    await wait_until_async(lambda: told(server, index_of(facts))[b"indexing"] in (0, b"0"))
     whole, asked = Search.nearest, 0
 
     def half_built(*args: Any) -> Any:
