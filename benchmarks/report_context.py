@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import report
 from report import find, time_text
 
 Figure = dict[str, Any]
@@ -118,10 +119,6 @@ TABLES = {"bars": bars, "prefix": prefix, "times": times}
 def replace(page: str, figures: list[Figure]) -> str:
     """The page with these tables between its marks, where it has any."""
     for name, table in TABLES.items():
-        before, found, rest = page.partition(mark(name))
-        if found:
-            _, closed, after = rest.partition(END)
-            if not closed:
-                raise ValueError(f"the page lacks the mark {END}")
-            page = f"{before}{found}\n{table(figures)}\n{END}{after}"
+        if mark(name) in page:
+            page = report.replace(page, table(figures), mark(name), END)
     return page

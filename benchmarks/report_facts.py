@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import report
 from report import find, time_text
 
 Figure = dict[str, Any]
@@ -172,10 +173,6 @@ def replace(page: str, result: dict[str, Any] | None) -> str:
     if result is None or result["schema"] != _SCHEMA:
         return page
     for name, drawn in _TABLES.items():
-        before, found, rest = page.partition(mark(name))
-        if found:
-            _, closed, after = rest.partition(END)
-            if not closed:
-                raise ValueError(f"the page lacks the mark {END}")
-            page = f"{before}{found}\n{drawn(result)}\n{END}{after}"
+        if mark(name) in page:
+            page = report.replace(page, drawn(result), mark(name), END)
     return page

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import report
 from report import find
 
 Figure = dict[str, Any]
@@ -208,10 +209,6 @@ def replace(page: str, result: dict[str, Any] | None, second: dict[str, Any] | N
     """
     tables = [(name, table, result) for name, table in _TABLES.items()]
     for name, table, figures in (*tables, ("second", turns, second)):
-        before, found, rest = page.partition(mark(name))
-        if found and figures is not None:
-            _, closed, after = rest.partition(END)
-            if not closed:
-                raise ValueError(f"the page lacks the mark {END}")
-            page = f"{before}{found}\n{table(figures)}\n{END}{after}"
+        if mark(name) in page and figures is not None:
+            page = report.replace(page, table(figures), mark(name), END)
     return page
