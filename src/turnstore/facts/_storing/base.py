@@ -197,7 +197,8 @@ class Base:
         left: int = yield Call("facts", (self.ground.registry,), "pttl", (), writes=False, read=int)
         if left == _GONE:
             self._is_prepared = False
-        elif left != _FOR_EVER:
+            return  # it is looked at again when it was written, perhaps by somebody else
+        if left != _FOR_EVER:
             if not ttl_ms:
                 yield self._write("PERSIST")
             elif left < _LIVES * ttl_ms:
