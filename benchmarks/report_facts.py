@@ -11,12 +11,12 @@ from report import find, time_text
 
 Figure = dict[str, Any]
 END = "<!-- /facts -->"
-_SCHEMA = 2
+_SCHEMA = 3
 _SECOND = 1_000_000
 _WHERE = ("one owner", "many owners", "one large owner")  # as they are searched
 _FILLED = ("one owner", "one large owner", "many owners")
 _ERASED = ("one owner", "one large owner")
-_RECALL_ADDS = 1.0  # at most so many times the search and the embedding
+_RECALL_ADDS = 1.0  # at most so many times the search and the embedding, to the hundredth
 
 
 def mark(name: str) -> str:
@@ -27,21 +27,30 @@ def mark(name: str) -> str:
 def bars(result: dict[str, Any]) -> str:
     """What was to be reached, of what recall adds to a turn."""
     lines = ["| figure | bar | measured | |", "|---|---|---|---|"]
-    for added in result["ours"]["figures"]:
-        if added["case"] == "recall" and added["subject"] == "added":
-            share = added["of_search"]
-            met = "met" if share <= _RECALL_ADDS else "**missed**"
-            lines.append(
-                f"| `Recall` adds to a turn; {_embedder(added['embedding_ms'])} "
-                f"| ≤ {_RECALL_ADDS:.2f} × the search and the embedding "
-                f"| {share:.3f}{_late(added['late'])} | {met} |"
-            )
+    for figure in _recalls(result["ours"]["figures"]):
+        share = figure["of_hand"]
+        met = "met" if round(share, 2) <= _RECALL_ADDS else "**missed**"
+        lines.append(
+            f"| {_recalled(figure)} adds to a turn; {_embedder(figure)} "
+            f"| ≤ {_RECALL_ADDS:.2f} × the search and the embedding "
+            f"| {share:.2f}{_late(figure)} | {met} |"
+        )
     return "\n".join(lines)
 
 
-def _embedder(milliseconds: int) -> str:
-    taken = f"{milliseconds} ms" if milliseconds else "next to nothing"
-    return f"an embedder that takes {taken}"
+def _recalls(figures: list[Figure]) -> list[Figure]:
+    return [one for one in figures if "of_hand" in one]
+
+
+def _recalled(figure: Figure) -> str:
+    store = "Store" if figure["kind"] == "sync" else "AsyncStore"
+    deadline = "" if figure["subject"] == "recall" else "deadline=None"
+    return f"`Recall({deadline})` on {'a' if figure['kind'] == 'sync' else 'an'} `{store}`"
+
+
+def _embedder(figure: Figure) -> str:
+    milliseconds = figure["embedding_ms"]
+    return f"an embedder that takes {f'{milliseconds} ms' if milliseconds else 'next to nothing'}"
 
 
 def table(result: dict[str, Any]) -> str:
@@ -60,7 +69,7 @@ def table(result: dict[str, Any]) -> str:
         filled = (one["subject"] for one in ours["figures"] if one["case"] == "fill")
         lines += [_row(figures, name, name, owners) for name in dict.fromkeys(filled)]
         lines += [_peer_row(peer, owners) for peer in measured]
-        if find(figures, case="recall", subject="added"):
+        if _recalls(figures):
             lines += ["", _recall(figures)]
     return "\n".join([*lines, *(["", "Not measured:", "", *failures] if failures else [])])
 
@@ -72,28 +81,26 @@ def _peer_row(peer: dict[str, Any], owners: int) -> str:
 
 
 def _recall(figures: list[Figure]) -> str:
-    parts: list[str] = []
-    for added in figures:
-        if added["subject"] != "added":
-            continue
-        milliseconds = added["embedding_ms"]
-        turn, recalled, search = (
-            find(figures, case="recall", subject=name, embedding_ms=milliseconds)
-            for name in ("turn", "turn with recall", "search")
-        )
-        if turn and recalled and search:
-            parts.append(
-                f"{_embedder(milliseconds)}: a turn {time_text(turn['median_us'])}, with "
-                f"recall {time_text(recalled['median_us'])}, the search with its embedding by "
-                f"itself {time_text(search['median_us'])}; recall adds {added['of_search']:.2f} "
-                f"times that{_late(added['late'])}"
+    lines = [
+        "| 300 facts, plain | a turn | with it | with the search by hand | it adds |",
+        "|---" * 5 + "|",
+    ]
+    for figure in _recalls(figures):
+        same = {"case": "recall", "kind": figure["kind"], "embedding_ms": figure["embedding_ms"]}
+        turn, by_hand = (find(figures, **same, subject=name) for name in ("turn", "by hand"))
+        if turn and by_hand:
+            times = (time_text(one["median_us"]) for one in (turn, figure, by_hand))
+            lines.append(
+                f"| {_recalled(figure)}, {_embedder(figure)} | {' | '.join(times)} "
+                f"| {figure['of_hand']:.2f}×{_late(figure)} |"
             )
-    return f"What `Recall` adds to a turn (300 facts, plain). With {'. With '.join(parts)}."
+    return "\n".join(lines)
 
 
-def _late(count: int) -> str:
+def _late(figure: Figure) -> str:
     """What recalls that are beyond their deadline take is no measure of the others."""
-    return f" ({count} recalls were too late)" if count else ""
+    late = figure.get("late")
+    return f" ({late} recalls were too late)" if late else ""
 
 
 def _setting(result: dict[str, Any], where: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ import environment
 import harness
 import local_server
 
-from . import corpus
+from . import corpus, recalls
 from .running import MODULES
 from .subjects import OURS, Ours, Plain, Subject
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 SMALL = 300
 QUESTIONS = 200
 ERASED = 3
-EMBEDDING_MS = 10  # what an embedder takes, where it is not left out
 FILL_SECONDS = 150  # so long a server is filled; then the figure says how many owners it has
 ALONE, LARGE, FIRST = "ada", "large", "user 0"
 Figure = dict[str, Any]
@@ -80,7 +79,11 @@ def main() -> None:
                 reason = f"{type(error).__name__}: {error}"[:300]
                 answer["failures"].append({"subject": kind.name, "reason": reason})
         if options.step == "fill":
-            answer["figures"] = _filled_whole(ours, scale) + _recalls(ours, scale.effort)
+            answer["figures"] = _filled_whole(ours, scale)
+            plain = options.filled[Plain.key]
+            answer["figures"] += recalls.measured(
+                plain, FIRST, corpus.questions(FIRST, QUESTIONS), scale.effort
+            )
         elif options.step == "erase":
             answer["figures"] = _erasures(ours)
         elif not answer["failures"]:
@@ -175,40 +178,6 @@ def _searching(subject: Subject, asked: list[tuple[str, str]]) -> Any:
             raise AssertionError(f"{subject.name} found nothing for {owner}")
 
     return search
-
-
-def _recalls(ours: Sequence[Subject], effort: harness.Effort) -> list[Figure]:
-    return [
-        figure
-        for subject in ours
-        if isinstance(subject, Plain)
-        for milliseconds in (0, EMBEDDING_MS)
-        for figure in _recall(subject, milliseconds, effort)
-    ]
-
-
-def _recall(ours: Plain, milliseconds: int, effort: harness.Effort) -> list[Figure]:
-    """What a turn takes with and without recall, beside the search alone.
-
-    The search has the embedding in it, which takes so many milliseconds.
-    """
-    asked = corpus.questions(FIRST, QUESTIONS)
-    ours.embedding_ms = milliseconds
-    failures = ours.recall.failures
-    gos = [
-        harness.Go("turn", lambda at: ours.turn(FIRST, asked[at], recalls=False)),
-        harness.Go("turn with recall", lambda at: ours.turn(FIRST, asked[at], recalls=True)),
-        harness.Go("search", lambda at: ours.search(FIRST, asked[at])),
-    ]
-    harness.run(harness.interleave(gos, "sync", effort), None)
-    ours.embedding_ms = 0
-    bare, recalled, searched = ([statistics.median(samples) for samples in go.rounds] for go in gos)
-    rounds = list(zip(bare, recalled, searched, strict=True))
-    share = statistics.median((more - less) / search for less, more, search in rounds)
-    found = harness.figures("recall", "sync", gos, facts=SMALL, embedding_ms=milliseconds)
-    added = {"case": "recall", "subject": "added", "embedding_ms": milliseconds}
-    late = ours.recall.failures - failures
-    return [*found, {**added, "of_search": round(share, 3), "late": late}]
 
 
 def _erasures(subjects: Sequence[Subject]) -> list[Figure]:

@@ -52,7 +52,7 @@ def measured(names: list[str] | None, *, quick: bool) -> dict[str, Any]:
             ours["figures"] += answer["figures"]
             ours["failures"] += answer["failures"]
     date = dt.datetime.now(dt.UTC).date().isoformat()
-    return {"schema": 2, "date": date, "quick": quick, "ours": ours, "peers": peers}
+    return {"schema": 3, "date": date, "quick": quick, "ours": ours, "peers": peers}
 
 
 def _step(step: str, python: str, filled: dict[str, str], arguments: list[str]) -> dict[str, Any]:

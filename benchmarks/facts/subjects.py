@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import redis
 
 from turnstore import Store
-from turnstore.context import Context
-from turnstore.facts import Facts, NewFact, Recall
+from turnstore.facts import Facts, NewFact
 from turnstore.facts import Search as Index
 
 from . import corpus
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TOP = 3
+NAME, EMBEDDER = "bench", "bench:1"
 
 
 class Subject:
@@ -56,22 +55,14 @@ class Ours(Subject):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self.embedding_ms = 0
-        self.store = Store(self.client, name="bench")
+        self.store = Store(self.client, name=NAME)
         self.facts = Facts(
             self.store,
-            embed=self._embed,
+            embed=corpus.embed,
             dimensions=corpus.DIMENSIONS,
-            embedder="bench:1",
+            embedder=EMBEDDER,
             engine=self.engine,
         )
-        self.recall = Recall(self.facts, min_score=None)
-        self.contexts = {False: Context(), True: Context(sources=[self.recall])}
-
-    def _embed(self, texts: list[str]) -> Any:
-        if self.embedding_ms:
-            time.sleep(self.embedding_ms / 1000)
-        return corpus.embed(texts)
 
     def fill(self, owner: str, texts: Sequence[str]) -> None:
         """Store texts, twenty to a conversation."""
@@ -90,12 +81,6 @@ class Ours(Subject):
     def erase(self, owner: str) -> None:
         """Erase the owner, with the proof that nothing is left."""
         self.store.erase(owner)
-
-    def turn(self, owner: str, question: str, *, recalls: bool) -> None:
-        """A turn of a conversation of the owner's, which grows."""
-        chat = self.store.conversation("bench", owner=owner)
-        with chat.turn(question, context=self.contexts[recalls]) as turn:
-            turn.reply("Yes.")
 
 
 class Plain(Ours):

@@ -22,7 +22,7 @@ from .errors import FormatError
 from .messages import Format, Message, format_named
 from .results import History
 
-__all__ = ["Plan", "compose", "repeats", "without_known"]
+__all__ = ["Plan", "compose", "repeats", "with_context", "without_known"]
 
 
 class Plan(NamedTuple):
@@ -46,7 +46,6 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
     on_other_format: Literal["raise", "text"],
     *,
     shown: History | None = None,
-    injected: str = "",
     stored: list[Message] | None = None,
 ) -> Plan:
     """Put history into a request.
@@ -57,7 +56,6 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
         rules: Their format.
         on_other_format: What to do about a stored turn of another format.
         shown: The part of the history that is sent; by default all of it.
-        injected: What is sent before it: what was recalled, a summary.
         stored: The messages of the request as they would be stored, from the first on;
             none where they are stored as they are.
 
@@ -96,12 +94,17 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
     if rules.user_first and past:
         open_turn = len(continued.messages) if continued else 0
         past = past[_before_the_user(past[: len(past) - open_turn], rules) :]
-    context = [rules.context(injected)] if injected else []
     # What is stored is a copy: clients may change the messages that they are sent.
     kept = [_json.plain(message) for message in new]
-    return Plan(
-        instructions + context + past + rest, kept, continued.messages if continued else None
-    )
+    return Plan(instructions + past + rest, kept, continued.messages if continued else None)
+
+
+def with_context(plan: Plan, request: list[Message], rules: Format, text: str) -> Plan:
+    """Put what was recalled, and a summary, between the instructions and the history."""
+    if not text:
+        return plan
+    at = _leading(request, rules)
+    return plan._replace(send=[*plan.send[:at], rules.context(text), *plan.send[at:]])
 
 
 def _before_the_user(past: list[Message], rules: Format) -> int:
@@ -124,9 +127,7 @@ def _split(
     history: History, request: list[Message], rules: Format, stored: list[Message] | None
 ) -> tuple[list[Message], list[Message], list[Message]]:
     """Give the leading instructions, what is to be sent after the history, and what is new."""
-    leading = 0
-    while leading < len(request) and rules.is_instruction(request[leading]):
-        leading += 1
+    leading = _leading(request, rules)
     instructions, rest = request[:leading], request[leading:]
     spoken = [message for message in rest if not rules.is_instruction(message)]
     known = _overlap(history, spoken, rules)
@@ -142,6 +143,14 @@ def _split(
         first = (i for i, message in enumerate(rest) if new and message is new[0])
         rest = rest[next(first, len(rest)) :]
     return instructions, rest, new
+
+
+def _leading(request: list[Message], rules: Format) -> int:
+    """Count the instructions that a request begins with."""
+    for at, message in enumerate(request):
+        if not rules.is_instruction(message):
+            return at
+    return len(request)
 
 
 def repeats(asked: list[Message], rules: Format, saved: list[Message], theirs: Format) -> bool:

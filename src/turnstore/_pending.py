@@ -10,7 +10,7 @@ from . import _json
 from ._calls import Flow
 from ._carrying import carry, load
 from ._checks import check_turn_id, plain_meta
-from ._compose import Plan, compose, without_known
+from ._compose import Plan, compose, with_context, without_known
 from ._history import Draft, new_turn_id
 from ._leases import Hold
 from ._options import TurnOptions
@@ -69,7 +69,6 @@ class Pending:
         self._plan: Plan | None = None
         self._after: Flow[Any] | None = None  # what is left to do when the turn was saved
         self._shown: History | None = None  # the part of the history that is sent
-        self._injected = ""  # what is sent before it
         self._recalled: tuple[Recalled, ...] = ()  # what of the sources is in that
         self._noted: dict[str, Any] = {}  # what the context put into `meta`
         self._told: dict[str, Any] = {}  # what the replies say of themselves, there, too
@@ -282,7 +281,7 @@ class Pending:
     def _forget_last_block(self) -> None:
         """Drop what was known in a block that failed, before the turn was entered again."""
         self._replies = []
-        self._shown, self._injected, self._recalled, self._after = None, "", (), None
+        self._shown, self._recalled, self._after = None, (), None
         self._was_saved = False
         for key, value in (self._noted | self._told).items():
             if self.meta.get(key) == value:
@@ -347,10 +346,10 @@ class Pending:
                 place, context, history, prepared.history, closes=closes
             )
         self._shown, self._recalled = prepared.history, prepared.recalled
-        self._injected = "\n\n".join(text for text in (prepared.injected, summary) if text)
-        if prepared.history is history and not self._injected:
-            return plan
-        return self._composed(history)
+        if prepared.history is not history:
+            plan = self._composed(history)
+        before = "\n\n".join(text for text in (prepared.injected, summary) if text)
+        return with_context(plan, self._request, self._rules, before)
 
     def _composed(self, history: History) -> Plan:
         return compose(
@@ -359,7 +358,6 @@ class Pending:
             self._rules,
             self._options.on_other_format,
             shown=self._shown,
-            injected=self._injected,
             stored=self._request_stored,
         )
 

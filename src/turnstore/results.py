@@ -124,6 +124,11 @@ class History(list[dict[str, Any]]):
         return [_element.named(row) for row in self._rows]
 
     @property
+    def piece_ids(self) -> tuple[str, ...]:
+        """The turn ids of the elements: of a turn in several pieces, the id of each."""
+        return tuple(row[_TURN_ID] for row in self._rows)
+
+    @property
     def pieces(self) -> list[tuple[int, str, list[dict[str, Any]]]]:
         """The same messages by elements: the number of the turn, the format, the messages."""
         return [(row[_TURN], row[_FORMAT], row[_MESSAGES]) for row in self._rows]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.histories import history
 from tests.unit.test_google import call, model, result, user
-from turnstore._compose import compose
+from turnstore._compose import compose, with_context
 from turnstore.clients import _google_contents as contents_api
 from turnstore.formats import FORMATS
 from turnstore.testing._gemini import complaint
@@ -54,13 +54,9 @@ def test_the_order_is_one_that_gemini_takes(
     request = [user(*map(result, names))] if names else [user("new")]
     own: Json = {"systemInstruction": {"parts": [{"text": "policy"}]}} if policy else {}
     body = {"contents": request, **own}
-    plan = compose(
-        history(*stored, format_="google.contents"),
-        contents_api.given(body),
-        RULES,
-        "raise",
-        injected="facts\n\nsummary",
-    )
+    given = contents_api.given(body)
+    bare = compose(history(*stored, format_="google.contents"), given, RULES, "raise")
+    plan = with_context(bare, given, RULES, "facts\n\nsummary")
     sent = contents_api.sending(body, plan.send)
     event("goes on" if plan.continued else "begins")
     contents = sent["contents"]

@@ -228,7 +228,7 @@ class Context:
                 conversation,
                 conversation_id,
                 owner,
-                tuple(element.turn_id for element in shown.elements),
+                shown.piece_ids,
                 () if history.cut is None else history.cut.ids,
             )
             recalled = yield from recall(self._retrievals, query, counter, self.counts)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.facts.meaning.kit import DIMENSIONS
-from turnstore.facts import NewFact
+from tests.servers.facade import inner
+from turnstore.context import Context
+from turnstore.facts import NewFact, Recall
 
 if TYPE_CHECKING:
     from tests.conftest import NewStore
@@ -38,6 +40,47 @@ async def test_the_nearest_are_a_fourth_trip_and_what_stands_around_a_fifth(
     for number, text in enumerate(texts):
         await facts.add_exchange("ada", "chat", f"turn-{number}", f"User: {text}\nAssistant: Yes.")
     assert await _searched(facts, proxy, "A boat?") == [*alone, SCRIPT]
+
+
+async def test_recall_adds_to_a_turn_what_a_search_sends_and_one_embedding(
+    new_store: NewStore, new_facts: NewFacts, proxy: Proxy
+) -> None:
+    """Also where the window has turns whose exchanges are left out."""
+    asked: list[list[str]] = []
+
+    def embed_once(texts: list[str]) -> list[list[float]]:
+        asked.append(texts)
+        return embed(texts)
+
+    store = new_store(at=proxy)
+    facts = new_facts(store, embed=embed_once)
+    texts = [f"Ada has boat number {number}." for number in range(90)]
+    await facts.add_many("ada", [NewFact(text=text) for text in texts])
+    chat = store.conversation("chat", owner="ada")
+    bare = Context()
+    recalling = Context(sources=[Recall(inner(facts), min_score=None, deadline=30)])
+
+    async def turn(context: Context) -> list[str]:
+        proxy.clear()
+        async with chat.turn("A boat?", context=context) as begun:
+            begun.reply("Yes.")
+        assert len(begun.recalled) == (3 if context is recalling else 0)
+        seen = [command.upper() for command in proxy.seen]
+        if context is bare:
+            await facts.add_exchange("ada", "chat", begun.turn_id, "User: A boat?")
+        return seen
+
+    without: list[str] = []
+    search: list[str] = []
+    recalled: list[str] = []
+    for _ in range(3):  # the first time, the server learns the scripts
+        without = await turn(bare)
+        search = await _searched(facts, proxy, "A boat?")
+        asked.clear()
+        recalled = await turn(recalling)
+        assert asked == [["A boat?"]]
+    *begin, save = without
+    assert recalled == [*begin, *search, save]
 
 
 async def _searched(facts: AsyncFacts, proxy: Proxy, text: str) -> list[str]:

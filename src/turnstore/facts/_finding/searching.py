@@ -99,8 +99,8 @@ def search_in(
     yield from base.prepare()
     counted = terms(question.text)
     most = rules.reach(question.top_k)
-    # No engine knows what is left out, and that must not take the place of others. Mostly it is
-    # little: then it need not be asked a second time.
+    # Neither an engine nor the words know what is left out, and that must not take the place of
+    # others. Mostly it is little: then nothing need be asked, or read, a second time.
     left_out = len(question.exclude) + sum(map(len, question.passed.values()))
     asked = most + min(left_out, _LEFT_OUT)
     looked: _Looked = yield script_call(
@@ -154,7 +154,6 @@ class _Finder:
         self._digest = digest
         self._packed: dict[str, bytes] = {}
         self._passed = {place.conversation(one): ids for one, ids in question.passed.items() if ids}
-        self._takes_all = not (question.kinds or digest or question.exclude or self._passed)
 
     def hits(self, counted: Counter[str]) -> Flow[list[Hit]]:
         """Read the candidates, and put them in order."""
@@ -221,12 +220,12 @@ class _Finder:
         unread = dict(near)  # they are read with the first ones
         start = 0
         while True:
-            part = lexical.best(start + most)[start:]
+            part = lexical.best(start + asked)[start:]
             unread.update((one, None) for one in part if start == 0 or one not in near)
             found.update((yield from self._read(list(unread))))
             unread = {}
             by_words += [one for one in part if one in found]
-            start += most
+            start += asked
             if len(by_words) >= most or start >= len(lexical):
                 break
         shown = [one for one in near if one in found]
@@ -268,17 +267,15 @@ class _Finder:
 
     def _is_shown(self, id_: str, head: Head) -> bool:
         """Say whether a fact may be found: the one rule, whatever an engine has let through."""
-        if self._takes_all:
-            return head.is_valid(self._as_of_ms, self._known_at_ms)
-        question, turns = self._question, self._passed.get(head.digest)
-        return (
-            head.is_valid(self._as_of_ms, self._known_at_ms)
-            and (question.kinds is None or head.kind in question.kinds)
-            and (not self._digest or head.digest == self._digest)
-            and (turns is None or turns.isdisjoint(head.sources))
-            and id_ not in question.exclude
-            and question.exclude.isdisjoint(head.sources)
-        )
+        if not head.is_valid(self._as_of_ms, self._known_at_ms):
+            return False
+        turns, exclude = self._passed.get(head.digest), self._question.exclude
+        if turns and not turns.isdisjoint(head.sources):
+            return False
+        if exclude and (id_ in exclude or not exclude.isdisjoint(head.sources)):
+            return False
+        kinds = self._question.kinds
+        return (kinds is None or head.kind in kinds) and self._digest in ("", head.digest)
 
     def _pool(self, found: dict[str, Seen], lexical: Lexical) -> list[Candidate]:
         """Give the candidates; similarities are computed here, for all engines alike."""
