@@ -67,15 +67,14 @@ local function put_times(space, key, id, fact)
   end
 end
 
+-- Answers how many there were.
 local function drop_vector(space, key, id)
   local engine = engine_of(space)
   if engine == "plain" then
-    redis.call("HDEL", key, id)
+    return redis.call("HDEL", key, id)
   elseif engine == "vectorset" then
-    if redis.call("EXISTS", key) == 1 then
-      redis.call("VREM", key, id)
-    end
-  else
-    redis.call("DEL", key)
+    -- The command is asked only where there is a set: another server may not know it.
+    return redis.call("EXISTS", key) == 1 and tonumber(redis.call("VREM", key, id)) or 0
   end
+  return redis.call("DEL", key)
 end

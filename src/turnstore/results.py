@@ -228,8 +228,9 @@ class ConversationPage(list[ConversationInfo]):
 class Erasure:
     """The receipt of an erasure: what was removed, and that nothing is left.
 
-    It counts what was removed from the beginning of this erasure to its end; of an owner, the
-    first four also count what an erasure before it had removed that was not finished.
+    It is true where anything was removed. It counts what was removed from the beginning of this
+    erasure to its end; of an owner, the first four also count what an erasure before it had
+    removed that was not finished.
 
     Attributes:
         conversations: Conversations removed.
@@ -242,7 +243,8 @@ class Erasure:
         parts: What else was removed, by name, where there was any: `summaries`; and where
             `turnstore.facts` is imported, `facts`, `exchanges`, `memory` (blocks of it),
             `cursors` up to which conversations were read, `dead_letters`, `operations` of the
-            log, and `documents` of an index that no fact knew of.
+            log, `documents` of an index that no fact knew of, and `vectors` that a forgotten
+            fact had left.
     """
 
     conversations: int
@@ -251,6 +253,9 @@ class Erasure:
     keys: int
     verified: bool
     parts: dict[str, int] = field(default_factory=dict[str, int])
+
+    def __bool__(self) -> bool:
+        return bool(self.conversations or self.turns or self.messages or self.keys or self.parts)
 
 
 def turns_of(elements: list[Element], tokens_before: int) -> list[Turn]:

@@ -11,7 +11,7 @@ from turnstore.results import Erasure, Turn
 
 from ._model import Health
 from ._scoring.ranking import Decay
-from ._storing import forgetting, health
+from ._storing import forgetting, health, removing
 from ._storing.base import Base
 from ._storing.migration import Migration, migrate
 from ._storing.retention import Retention, Rule, retain
@@ -40,33 +40,49 @@ class Upkeep:
         """What went wrong without an error, by name: `indexing`, `indexing_failures`, `touch`."""
         return self._base.counts
 
-    def forget(self, owner: str, id: str) -> bool:  # noqa: A002 - the name of the field
+    def forget(
+        self,
+        owner: str,
+        id: str,  # noqa: A002 - the name of the field
+        *,
+        verify: bool = False,
+    ) -> Erasure:
         """Remove a fact of an owner, with its vector and its words.
 
-        Also one that cannot be read: then all that has its id goes with it.
+        Also one that cannot be read: then all that has its id goes with it. The turns that said
+        it stay, and what is drawn from them later is another fact.
 
         Args:
             owner: Whose it is.
             id: Of the fact.
+            verify: Look for it afterwards wherever there are ids of facts, in every space that a
+                register or an index knows and at every key of the server, until nothing is found.
 
         Returns:
-            Whether the owner had such a fact.
+            The receipt, which is true where the owner had such a fact: its `parts` count it as
+            one of `facts` or of `exchanges`, and with `verify` also `vectors` that it had left.
 
         Raises:
             TypeError, ValueError: An argument is of no use; nothing was removed.
             FormatError: A later version has written it; it was left as it is.
+            CorruptTurnError: A part of the owner's facts is lost, as by eviction, so that something
+                of it may be left; `store.erase` removes all.
             ErasedError, ServerError: As for `add`.
 
         Cost:
             Three round trips. Of a fact that cannot be read, all words of the owner are looked
-            through.
+            through. With `verify` two more, which look through these words too, one for each
+            1,000 keys of the server, and one for each space of a search index.
 
         Example:
             >>> id = facts.add("ada", "Ada likes tea.").id
-            >>> facts.forget("ada", id), facts.forget("ada", id)
-            (True, False)
+            >>> receipt = facts.forget("ada", id, verify=True)
+            >>> receipt.parts, receipt.verified
+            ({'facts': 1}, True)
+            >>> bool(facts.forget("ada", id))
+            False
         """
-        return self._run(forgetting.forget(self._base, owner, id))
+        return self._run(removing.forget(self._base, owner, id, verify=verify))
 
     def forget_conversation(self, owner: str, conversation: str) -> int:
         """Remove the facts that were drawn from a conversation of an owner.

@@ -61,6 +61,10 @@ OPERATIONS: dict[str, tuple[Doing, list[str]]] = {
     ),
     "end": (lambda facts, id_: facts.end("ada", id_), [SCRIPT, SCRIPT, INDEX]),
     "forget": (lambda facts, id_: facts.forget("ada", id_), [SCRIPT, SCRIPT, SCRIPT]),
+    "forget, and look": (
+        lambda facts, id_: facts.forget("ada", id_, verify=True),
+        [SCRIPT, SCRIPT, SCRIPT, "HKEYS", SCRIPT, "SCAN", DOCUMENTS],
+    ),
     "forget_conversation": (
         lambda facts, _: facts.forget_conversation("ada", "c"),
         [SCRIPT, "HSCAN", SCRIPT, SCRIPT, "XRANGE"],

@@ -64,7 +64,7 @@ async def _end(facts: AsyncFacts, id_: str) -> object:
 
 
 async def _forget(facts: AsyncFacts, id_: str) -> object:
-    return await facts.forget("ada", id_)
+    return bool(await facts.forget("ada", id_))
 
 
 async def _conversation(facts: AsyncFacts, _: str) -> object:

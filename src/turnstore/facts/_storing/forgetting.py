@@ -1,24 +1,20 @@
-"""Remove facts: one, those of turns or a conversation, and what an erasure of an owner removes."""
+"""Remove facts: those of turns or of a conversation, and whichever are given."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstore._calls import Call, Flow, in_steps, pairs_of
 from turnstore._checks import check_turn_id
-from turnstore.errors import CorruptTurnError
 from turnstore.results import Turn
 
 from .._owner import OwnerPlace, script_call
 from ..engines import Plain
-from .adding import check_id
 from .commit import (
     Blocked,
     Change,
     Commit,
-    Discard,
     Remove,
     Unseen,
     again,
@@ -38,10 +34,10 @@ __all__ = [
     "Entry",
     "Forgotten",
     "drop",
-    "forget",
     "forget_conversation",
     "forget_of",
     "forget_turns",
+    "make_changes",
     "remove",
 ]
 
@@ -59,21 +55,6 @@ class Entry(NamedTuple):
 
     id: bytes
     fields: dict[bytes, bytes]
-
-
-def forget(base: Base, owner: str, id: str) -> Flow[bool]:  # noqa: A002 - the name of the field
-    """Remove a fact, readable or not: three calls."""
-    place = base.ground.owner(owner)
-    check_id(id)
-    ttl_ms = base.settings.ttl_ms
-
-    try:
-        records = yield from read_records(place, [id])
-        removed = yield from remove(place, list(records.values()), "forget", ttl_ms=ttl_ms)
-    except CorruptTurnError:
-        discard = partial(_change, place, [Discard(id)], "forget", ttl_ms)
-        return "1" in (yield from again(discard, ("spaces",)))
-    return bool(removed)
 
 
 @in_steps
@@ -109,7 +90,7 @@ def forget_turns(
             changes = [
                 change for record in now.values() if (change := _without(record, ids)) is not None
             ]
-            answers = yield from _change(place, changes, operation, base.settings.ttl_ms)
+            answers = yield from make_changes(place, changes, operation, base.settings.ttl_ms)
             pairs = zip(changes, answers, strict=True)
             return sum(isinstance(change, Remove) and answer == "1" for change, answer in pairs)
 
@@ -193,7 +174,7 @@ def remove(
         def work(part: list[Record] = part) -> Flow[list[str]]:
             changes = [Remove(record, unless_changed=unless_changed) for record in part]
             try:
-                answers = yield from _change(place, changes, operation, ttl_ms)
+                answers = yield from make_changes(place, changes, operation, ttl_ms)
             except Blocked as blocked:
                 if blocked.what == "changed":
                     del part[int(blocked.detail) - 1]
@@ -205,7 +186,7 @@ def remove(
     return removed
 
 
-def _change(
+def make_changes(
     place: OwnerPlace, changes: Sequence[Change], operation: str, ttl_ms: int
 ) -> Flow[Sequence[str]]:
     """Make changes that need no vector, and say what became of each: two calls."""

@@ -159,7 +159,9 @@ def state_of(found: dict[str, Any]) -> IndexState:
     )
 
 
-def of_owner(index: bytes, owner: str, limit: int, conversation: str = "") -> Flow[Found]:
+def of_owner(
+    index: bytes, owner: str, limit: int, conversation: str = "", *, key: bytes = b""
+) -> Flow[Found]:
     """Find documents of an owner, whatever is in them; none where there is no index: one call.
 
     Args:
@@ -167,13 +169,15 @@ def of_owner(index: bytes, owner: str, limit: int, conversation: str = "") -> Fl
         owner: The digest of the owner.
         limit: How many are named; all are counted.
         conversation: The digest of the conversation that they are of; empty finds all.
+        key: The one document that is looked for; empty finds all.
     """
     condition = "@u:{$owner}"
     values = ["owner", owner]
     if conversation:
         condition += " @c:{$conversation}"
         values += ["conversation", conversation]
-    head: tuple[str | int, ...] = (condition, "NOCONTENT", "PARAMS", len(values), *values)
+    only = ("INKEYS", 1, key) if key else ()
+    head = (condition, "NOCONTENT", *only, "PARAMS", len(values), *values)
     arguments = (*head, "LIMIT", 0, limit, "DIALECT", 2)
     try:
         found: Found = yield Call(
