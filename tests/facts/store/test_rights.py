@@ -71,7 +71,7 @@ async def test_those_that_the_guide_names_suffice(login: Login, engine: str) -> 
     first, second, *_ = await facts.list(owner)
     await facts.update(owner, first.id, text="Ada rows.")
     await facts.end(owner, first.id)
-    assert await facts.forget(owner, second.id)
+    assert (await facts.forget(owner, second.id, verify=True)).verified
     await facts.add_exchange(owner, "c1", "t1", "User: I row.")
     assert await facts.forget_turns(owner, "c1", ["t1"]) == 1
     await facts.add(owner, "Ada dives.", conversation="c1")
