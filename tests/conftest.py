@@ -6,6 +6,7 @@ each process, with pytest-xdist, so that processes do not share one).
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import os
 import sys
@@ -42,6 +43,15 @@ def pytest_report_header() -> list[str]:
     lacking = ", ".join(one.name for one in finding.missing())
     clients = ", ".join(f"{name} {_version(name)}" for name in ("redis", "hiredis", "orjson"))
     return [f"servers: {found}", *([f"not here: {lacking}"] if lacking else []), f"with: {clients}"]
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage look at the tests themselves: tens of thousands, all to stay.
+
+    A collection goes through all that lives, which for them alone takes longer than most tests.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _version(distribution: str) -> str:
@@ -311,7 +321,9 @@ def own_server(request: pytest.FixtureRequest) -> Iterator[OwnServer]:
             *, appendonly: bool = False, config: Mapping[str, str] | None = None
         ) -> EmbeddedServer:
             server = EmbeddedServer(binary=binary, appendonly=appendonly, config=config)
-            return stack.enter_context(server)
+            stack.enter_context(server)
+            stack.callback(server.kill)  # nobody waits for the data of a test that is over
+            return server
 
         yield start
 
