@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+import redis
 
 from tests.cli.running import environment, run
 from tests.facts.meaning.kit import DIMENSIONS, embed
@@ -33,9 +35,9 @@ class Kept:
         self.place = ("--store", "shop", "--prefix", prefix, "--owner")
 
     def run(
-        self, owner: str, *more: str, before: str | None = None
+        self, owner: str, *more: str, before: str | None = None, command: str = "facts"
     ) -> subprocess.CompletedProcess[str]:
-        return run("facts", *self.place, owner, *more, env=self.env, before=before)
+        return run(command, *self.place, owner, *more, env=self.env, before=before)
 
 
 @pytest.fixture
@@ -116,3 +118,68 @@ def test_it_says_what_is_missing(kept: Kept) -> None:
     done = kept.run("ada", before="import sys; sys.modules['numpy'] = None")
     assert (done.returncode, done.stdout) == (1, "")
     assert "pip install '.[facts]'" in done.stderr
+
+
+class TestErase:
+    """One fact, by its id."""
+
+    def test_it_goes_with_a_receipt_and_nothing_else_does(self, kept: Kept) -> None:
+        exchange, fact = kept.facts.list("ada")
+        done = kept.run("ada", "--fact", fact.id, "--dry-run", command="erase")
+        assert (done.returncode, done.stderr) == (0, "")
+        said = "'Ada lives in \\\\x1b[31mRome.', would be erased"
+        assert done.stdout.startswith(f"the fact {fact.id} of the owner 'ada' in the store 'shop'")
+        assert said in done.stdout
+        assert kept.facts.get("ada", fact.id) == fact
+        done = kept.run("ada", "--fact", fact.id, "--yes", "--verify", command="erase")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert [line.split()[:2] for line in done.stdout.splitlines()] == [
+            ["facts", "1"],
+            ["verified", "every"],
+        ]
+        assert [one.id for one in kept.facts.list("ada")] == [exchange.id]
+        done = kept.run("ada", "--fact", exchange.id, "--yes", "--json", command="erase")
+        assert json.loads(done.stdout)["parts"] == {"exchanges": 1}
+        assert len(kept.facts.list("bob")) == 1
+
+    def test_nobody_there_to_answer_erases_nothing(self, kept: Kept) -> None:
+        (fact,) = kept.facts.list("bob")
+        done = kept.run("bob", "--fact", fact.id, command="erase")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "nothing was erased" in done.stderr
+        assert kept.facts.list("bob") == [fact]
+
+    def test_one_that_is_not_there_is_said_and_looked_for_on_request(self, kept: Kept) -> None:
+        (theirs,) = kept.facts.list("bob")
+        done = kept.run("ada", "--fact", theirs.id, "--yes", command="erase")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"no fact {theirs.id} of the owner 'ada'" in done.stderr
+        done = kept.run("ada", "--fact", theirs.id, "--yes", "--verify", "--json", command="erase")
+        receipt = json.loads(done.stdout)
+        assert (receipt["parts"], receipt["verified"]) == ({}, True)
+        assert kept.facts.list("bob") == [theirs]
+
+    def test_a_damaged_one_can_be_erased(self, kept: Kept) -> None:
+        (fact,) = kept.facts.list("bob")
+        key = kept.facts._base.ground.owner("bob").keys.facts
+        with closing(redis.Redis.from_url(kept.env["REDIS_URL"])) as raw:
+            raw.hset(key, fact.id, "not ours")
+        done = kept.run("bob", "--fact", fact.id, "--dry-run", command="erase")
+        assert "which cannot be read, would be erased" in done.stdout
+        done = kept.run("bob", "--fact", fact.id, "--yes", "--verify", command="erase")
+        assert done.stdout.split()[:2] == ["facts", "1"]
+        assert kept.facts.list("bob") == []
+
+    def test_what_it_is_of_no_use_with_is_refused(self, kept: Kept) -> None:
+        for more in (("--fact", ""), ("--fact", "no id"), ("--fact", "x", "--conversation", "c")):
+            done = kept.run("bob", *more, "--yes", command="erase")
+            assert (done.returncode, done.stdout) == (2, "")
+        done = kept.run(
+            "bob",
+            "--fact",
+            "0" * 12,
+            command="erase",
+            before="import sys; sys.modules['numpy'] = None",
+        )
+        assert done.returncode == 1
+        assert "pip install '.[facts]'" in done.stderr

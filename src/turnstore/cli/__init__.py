@@ -68,12 +68,13 @@ def _run(options: argparse.Namespace, terminal: Terminal) -> int:
         from ._demo import demo  # noqa: PLC0415 - only the demo needs servers and processes
 
         return demo(terminal, cluster=options.cluster)
-    if options.command in {"facts", "retain"}:
+    of_fact = options.command == "erase" and options.fact is not None
+    if of_fact or options.command in {"facts", "retain"}:
         from . import _facts, _retain  # noqa: PLC0415 - as above
 
-        run = _facts.facts if options.command == "facts" else _retain.retain
+        runs = {"erase": _facts.erase, "facts": _facts.facts, "retain": _retain.retain}
         try:
-            return run(options, terminal)
+            return runs[options.command](options, terminal)
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("turnstore"):
                 raise
@@ -183,14 +184,18 @@ def parser() -> argparse.ArgumentParser:
 
     erase = commands.add_parser(
         "erase",
-        help="delete everything of an owner, or one conversation, for good",
+        help="delete everything of an owner, one conversation or one fact, for good",
         description="Delete everything of an owner, for good: conversations, titles, facts and "
-        "all else; or one conversation and what was remembered of it. It says what there is and "
-        "asks first. A model's answer that is on its way then is not saved. Exit status 1 where "
-        "something is left, or was written meanwhile.",
+        "all else; or one conversation and what was remembered of it; or one fact, which needs "
+        "the extra facts. It says what there is and asks first. A model's answer that is on its "
+        "way then is not saved. Exit status 1 where something is left, or was written meanwhile.",
     )
     _owner(erase)
-    erase.add_argument("--conversation", metavar="ID", help="only this one of the owner's")
+    which = erase.add_mutually_exclusive_group()
+    which.add_argument("--conversation", metavar="ID", help="only this one of the owner's")
+    which.add_argument(
+        "--fact", metavar="ID", help="only this one, which turnstore facts prints with its id"
+    )
     erase.add_argument("--yes", action="store_true", help="do not ask")
     how = erase.add_mutually_exclusive_group()
     how.add_argument(

@@ -1,4 +1,4 @@
-"""`turnstore facts`: what is kept of an owner among the facts, without an embedder."""
+"""`turnstore facts`, and `turnstore erase` of one of them, without an embedder."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from ..errors import CorruptTurnError
 from ._opening import opened
-from ._owners import one_line, whose
+from ._owners import confirmed, one_line, print_receipt, whose
 from ._show import time
 from ._terminal import Terminal
 
-__all__ = ["facts"]
+if TYPE_CHECKING:
+    from turnstore.facts import Facts
+
+    from ..store import Store
+
+__all__ = ["erase", "facts"]
 
 _KIND = 8
 
@@ -25,12 +31,8 @@ def facts(options: argparse.Namespace, terminal: Terminal) -> int:
     Raises:
         ModuleNotFoundError: A package of the extra facts is missing.
     """
-    from turnstore.facts import Facts  # noqa: PLC0415 - it needs numpy
-
     with opened(options) as store:
-        # A list makes no vectors, and asks for none.
-        kept = Facts(store, embed=_never, dimensions=1, embedder="none")
-        page = kept.list(
+        page = _facts_of(store).list(
             options.owner,
             options.limit,
             before=options.before,
@@ -58,8 +60,48 @@ def facts(options: argparse.Namespace, terminal: Terminal) -> int:
     return 0
 
 
+def erase(options: argparse.Namespace, terminal: Terminal) -> int:
+    """Connect, and erase one fact, after a question.
+
+    Raises:
+        ModuleNotFoundError: A package of the extra facts is missing.
+    """
+    with opened(options) as store:
+        kept = _facts_of(store)
+        said = _said(kept, options)
+        if said is None and not options.verify:
+            terminal.fail(f"no fact {options.fact} {whose(options)}")
+            return 1
+        what = f"the fact {options.fact} {whose(options)}{said or ', which is not there,'}"
+        if options.dry_run:
+            count = json.dumps({"facts": 1})
+            terminal.line(count if options.json else f"{what} would be erased")
+            return 0
+        if not confirmed(f"{what} will be erased for good.", options, terminal):
+            return 1
+        receipt = kept.forget(options.owner, options.fact, verify=options.verify)
+        print_receipt(receipt, options, terminal, of_fact=True)
+    return 0
+
+
+def _said(kept: Facts, options: argparse.Namespace) -> str | None:
+    """Give what a fact says, for a question; None where there is none."""
+    try:
+        fact = kept.get(options.owner, options.fact)
+    except CorruptTurnError:
+        return ", which cannot be read,"
+    return None if fact is None else f", {one_line(fact.text)!r},"
+
+
+def _facts_of(store: Store) -> Facts:
+    """Give facts that make no vectors, and ask for none."""
+    from turnstore.facts import Facts  # noqa: PLC0415 - it needs numpy
+
+    return Facts(store, embed=_never, dimensions=1, embedder="none")
+
+
 def _never(texts: Sequence[str]) -> NoReturn:
-    msg = f"a list embeds nothing, not these {len(texts)} texts"
+    msg = f"nothing is embedded here, not these {len(texts)} texts"
     raise AssertionError(msg)
 
 

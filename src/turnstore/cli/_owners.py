@@ -16,7 +16,7 @@ from ._opening import opened
 from ._show import time
 from ._terminal import Terminal, counted, harmless
 
-__all__ = ["one_line", "run", "whose"]
+__all__ = ["confirmed", "one_line", "print_receipt", "run", "whose"]
 
 _LABEL = 13
 _PAGE = 500
@@ -70,25 +70,16 @@ def _erase(store: Store, options: argparse.Namespace, terminal: Terminal) -> int
         counts = json.dumps(there.as_json())
         terminal.line(counts if options.json else f"{there} {owned} would be erased")
         return 0
-    if not options.yes:
-        if not sys.stdin.isatty():
-            terminal.fail(
-                "nothing was erased: it asks first, and nobody is there to answer; "
-                "say --yes, or count first by --dry-run"
-            )
-            return 1
-        terminal.line(f"{there} {owned} will be erased for good, with all that belongs to them.")
-        terminal.ask("Go on? [y/N] ")
-        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-            terminal.fail("nothing was erased")
-            return 1
+    going = f"{there} {owned} will be erased for good, with all that belongs to them."
+    if not confirmed(going, options, terminal):
+        return 1
     _can_read_facts()
     if options.conversation is None:
         receipt = store.erase(options.owner, verify=options.verify)
     else:
         chat = store.conversation(options.conversation, owner=options.owner)
         receipt = chat.erase(verify=options.verify)
-    _print(receipt, options, terminal)
+    print_receipt(receipt, options, terminal)
     left = _what_goes(store, options)
     if left:
         terminal.fail(
@@ -99,16 +90,35 @@ def _erase(store: Store, options: argparse.Namespace, terminal: Terminal) -> int
     return 0
 
 
-def _print(receipt: Erasure, options: argparse.Namespace, terminal: Terminal) -> None:
+def confirmed(going: str, options: argparse.Namespace, terminal: Terminal) -> bool:
+    """Ask whether something is to be erased, unless that was said; without a yes, say so."""
+    if options.yes:
+        return True
+    if not sys.stdin.isatty():
+        terminal.fail(
+            "nothing was erased: it asks first, and nobody is there to answer; "
+            "say --yes, or count first by --dry-run"
+        )
+        return False
+    terminal.line(going)
+    terminal.ask("Go on? [y/N] ")
+    if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+        return True
+    terminal.fail("nothing was erased")
+    return False
+
+
+def print_receipt(
+    receipt: Erasure, options: argparse.Namespace, terminal: Terminal, *, of_fact: bool = False
+) -> None:
+    """Print what was removed; of a fact, nothing of conversations."""
     if options.json:
         terminal.line(json.dumps(asdict(receipt)))
         return
+    history = {"conversations": receipt.conversations, "turns": receipt.turns}
+    counts = {**history, "messages": receipt.messages, **receipt.parts, "keys": receipt.keys}
     facts = {
-        "conversations": f"{receipt.conversations:,}",
-        "turns": f"{receipt.turns:,}",
-        "messages": f"{receipt.messages:,}",
-        **{name: f"{count:,}" for name, count in receipt.parts.items()},
-        "keys": f"{receipt.keys:,}",
+        **{name: f"{n:,}" for name, n in (receipt.parts if of_fact else counts).items()},
         "verified": "every key of the server was looked at, and nothing is left"
         if receipt.verified
         else "no; --verify looks at every key of the server",
