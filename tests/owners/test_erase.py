@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tests.servers.running import Server
     from turnstore import AsyncStore
 
+pytestmark = pytest.mark.one_setup
+
 # Owners and ids that a query language, a pattern or a joined key would take for one another.
 HOSTILE = [
     "*", "?", "a", "A", "a,b", "b", "a|b", "users.1", "users.10", "{a}", "}", "{", "a:b", "a b",
@@ -79,7 +81,6 @@ async def test_what_begins_after_it_works(store: AsyncStore, server: Server, pre
     assert (await store.erase("ada")).turns == 6
 
 
-@pytest.mark.one_setup
 async def test_others_keep_what_they_have(new_store: NewStore) -> None:
     store, other = new_store(), new_store(name="other")
     ids = HOSTILE[:8]
@@ -130,7 +131,6 @@ async def test_a_guessed_id_of_somebody_else_shows_nothing(store: AsyncStore) ->
     assert len(await store.conversation("c", owner="ada").read()) == 1
 
 
-@pytest.mark.one_setup
 async def test_more_conversations_than_go_in_one_step(
     store: AsyncStore, server: Server, prefix: str
 ) -> None:

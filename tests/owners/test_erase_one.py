@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from turnstore._calls import Flow
     from turnstore._keys import Keys
 
+pytestmark = pytest.mark.one_setup
+
 HOSTILE = ["*", "a", "A", "a,b", "b", "{a}", "a:b", "users.1", "users.10", "[a-z]*", "\\", "é", "?"]
 
 
@@ -158,7 +160,6 @@ async def test_a_process_that_does_not_know_facts_deletes_nothing_where_there_ar
     assert (await chat.erase()).turns == 1
 
 
-@pytest.mark.one_setup
 async def test_facts_that_come_while_it_looks_are_not_taken_for_none(
     new_store: NewStore, proxy: Proxy, server: Server, ada: Owner
 ) -> None:
@@ -193,7 +194,6 @@ async def test_what_is_written_again_and_again_is_said(
     assert await store.conversations("ada") == []
 
 
-@pytest.mark.one_setup
 async def test_a_fork_that_began_before_brings_no_copy(
     new_store: NewStore, proxy: Proxy, ada: Owner, behind: Store
 ) -> None:
@@ -209,7 +209,6 @@ async def test_a_fork_that_began_before_brings_no_copy(
     assert ada.stored == {"generation", "cleared"}
 
 
-@pytest.mark.one_setup
 async def test_it_takes_as_many_round_trips_as_it_says(
     new_store: NewStore, proxy: Proxy, ada: Owner
 ) -> None:
@@ -221,7 +220,6 @@ async def test_it_takes_as_many_round_trips_as_it_says(
     assert proxy.seen == ["EXISTS", "EVALSHA", "EXISTS"]
 
 
-@pytest.mark.one_setup
 async def test_an_answer_that_is_lost_leaves_nothing(
     new_store: NewStore, proxy: Proxy, ada: Owner
 ) -> None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from turnstore import AsyncStore
 
 
+pytestmark = pytest.mark.one_setup
+
+
 async def listed(store: AsyncStore, owner: str = "ada") -> list[str]:
     return [info.id for info in await store.conversations(owner)]
 
@@ -71,7 +74,6 @@ async def test_what_does_not_move_a_conversation(store: AsyncStore) -> None:
     assert await listed(store) == ["b", "a"]
 
 
-@pytest.mark.one_setup
 async def test_pages(store: AsyncStore) -> None:
     names = [f"c{number:02}" for number in range(25)]
     for name in names:
@@ -300,7 +302,6 @@ async def test_a_conversation_says_its_id_and_its_owner(store: AsyncStore) -> No
 # What it costs
 
 
-@pytest.mark.one_setup
 @pytest.mark.servers("redis", "cluster")
 async def test_the_commands(new_store: NewStore, proxy: Proxy) -> None:
     store = new_store(at=proxy)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tests.servers.running import Server
     from turnstore import AsyncStore
 
+pytestmark = pytest.mark.one_setup
+
 
 async def test_text_is_a_message_of_the_user(store: AsyncStore) -> None:
     chat = store.conversation("c")
