@@ -88,7 +88,7 @@ class Keeping:
 
         Returns:
             What this call removed: what a command had removed whose answer was lost is not
-            counted. What is left is a note, for two days: a digest with a number.
+            counted. What is left are notes, for two days: digests with numbers.
 
         Raises:
             TypeError: The conversation has no owner; `clear` deletes it.

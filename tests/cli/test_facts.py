@@ -61,7 +61,7 @@ def test_it_prints_the_newest_first_and_pages(kept: Kept) -> None:
     exchange, fact = kept.facts.list("ada")
     first = (
         f"{exchange.observed:%Y-%m-%d %H:%M:%S} UTC  {exchange.id}  exchange  "
-        "User: Where to?\\nAssistant: To Oslo."
+        "User: Where to?\\nAssistant: To Oslo.  (in trip)"
     )
     second = (
         f"{fact.observed:%Y-%m-%d %H:%M:%S} UTC  {fact.id}  fact      Ada lives in \\x1b[31mRome."
@@ -127,7 +127,7 @@ class TestErase:
         exchange, fact = kept.facts.list("ada")
         done = kept.run("ada", "--fact", fact.id, "--dry-run", command="erase")
         assert (done.returncode, done.stderr) == (0, "")
-        said = "'Ada lives in \\\\x1b[31mRome.', would be erased"
+        said = '"Ada lives in \\x1b[31mRome.", would be erased'
         assert done.stdout.startswith(f"the fact {fact.id} of the owner 'ada' in the store 'shop'")
         assert said in done.stdout
         assert kept.facts.get("ada", fact.id) == fact
@@ -157,6 +157,7 @@ class TestErase:
         done = kept.run("ada", "--fact", theirs.id, "--yes", "--verify", "--json", command="erase")
         receipt = json.loads(done.stdout)
         assert (receipt["parts"], receipt["verified"]) == ({}, True)
+        assert (done.returncode, done.stderr.count("there was no fact")) == (1, 1)
         assert kept.facts.list("bob") == [theirs]
 
     def test_a_damaged_one_can_be_erased(self, kept: Kept) -> None:

@@ -49,12 +49,13 @@ def facts(options: argparse.Namespace, terminal: Terminal) -> int:
             terminal.line(json.dumps(asdict(fact), default=_written))
             continue
         until = "" if fact.valid_to is None else f"  (until {time(fact.valid_to)})"
+        source = f"  (in {one_line(fact.conversation)})" if fact.conversation else ""
         terminal.line(
             terminal.styled(time(fact.observed), "faint")
             + "  "
             + terminal.styled(fact.id, "bold")
             + f"  {fact.kind.ljust(_KIND)}  {one_line(fact.text)}"
-            + terminal.styled(until, "faint")
+            + terminal.styled(until + source, "faint")
         )
     terminal.older("facts", page.cursor, is_json=options.json)
     return 0
@@ -80,8 +81,10 @@ def erase(options: argparse.Namespace, terminal: Terminal) -> int:
         if not confirmed(f"{what} will be erased for good.", options, terminal):
             return 1
         receipt = kept.forget(options.owner, options.fact, verify=options.verify)
-        print_receipt(receipt, options, terminal, of_fact=True)
-    return 0
+    print_receipt(receipt, options, terminal, of_fact=True)
+    if not receipt:
+        terminal.fail(f"there was no fact {options.fact} {whose(options)}")
+    return 0 if receipt else 1
 
 
 def _said(kept: Facts, options: argparse.Namespace) -> str | None:
@@ -90,7 +93,7 @@ def _said(kept: Facts, options: argparse.Namespace) -> str | None:
         fact = kept.get(options.owner, options.fact)
     except CorruptTurnError:
         return ", which cannot be read,"
-    return None if fact is None else f", {one_line(fact.text)!r},"
+    return None if fact is None else f', "{one_line(fact.text)}",'
 
 
 def _facts_of(store: Store) -> Facts:

@@ -39,8 +39,9 @@ def base_of(
     home = getattr(store, "_home", None)
     kind = "AsyncStore" if asynchronous else "Store"
     if home is None or type(store).__name__ != kind:
-        msg = f"{'AsyncFacts' if asynchronous else 'Facts'} takes a {kind}"
-        raise TypeError(f"{msg}, not {type(store).__name__}")
+        taker = "AsyncFacts takes an" if asynchronous else "Facts takes a"
+        msg = f"{taker} {kind}, not {type(store).__name__}"
+        raise TypeError(msg)
     ranking = Ranking() if options["ranking"] is None else options["ranking"]
     if not isinstance(ranking, Ranking):
         msg = f"ranking is a Ranking, not {type(ranking).__name__}"
