@@ -41,16 +41,12 @@ def erasures(name: str, erased_us: float | None) -> list[dict[str, Any]]:
 def recall(
     embedding_ms: int, late: int = 0, added: float = 1.05, kind: str = "sync"
 ) -> list[dict[str, Any]]:
-    common = {"case": "recall", "kind": kind, "embedding_ms": embedding_ms}
+    common = {"case": "added", "kind": kind, "embedding_ms": embedding_ms, "of": "Recall()"}
+    no_deadline = {**common, "subject": "Recall(deadline=None)", "of_hand": 1.004}
     return [
         {**common, "subject": "turn", "median_us": 400.0},
-        {**common, "subject": "recall", "median_us": 2_500.0, "of_hand": added, "late": late},
-        {
-            **common,
-            "subject": "recall without a deadline",
-            "median_us": 2_400.0,
-            "of_hand": 1.004,
-        },
+        {**common, "subject": "Recall()", "median_us": 2_500.0, "of_hand": added, "late": late},
+        {**no_deadline, "median_us": 2_400.0},
         {**common, "subject": "by hand", "median_us": 2_390.0},
     ]
 
@@ -82,7 +78,7 @@ def test_each_subject_has_a_row_and_what_failed_is_said(report: Any) -> None:
     assert "12 ms / 12 ms |" in drawn
     assert "43.0 s / 43.0 s |" in drawn
     row = "takes 10 ms | 400 µs | 2.5 ms | 2.4 ms | 1.05\u00d7 |"
-    assert f"| `Recall()` on a `Store`, an embedder that {row}" in drawn
+    assert f"| `Recall()` on a `Store`; an embedder that {row}" in drawn
     assert drawn.endswith("Not measured:\n\n- Another: it cannot be made")
 
 
