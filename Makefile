@@ -89,7 +89,7 @@ bench: $(VENV)/test.stamp  ## the benchmarks, paired with what they are measured
 	$(BIN)/python benchmarks/run.py
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) $(VENV)-railtracks build dist .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(VENV)-test $(VENV)-railtracks build dist .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis .coverage .coverage.*
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
