@@ -1,5 +1,5 @@
 --[[
-facts_traces: drop the vectors that a fact has left, and say where else its id still stands.
+facts_traces: drop what a fact has left that is gone, and say what cannot be dropped.
 
 KEYS
   1  facts     hash  the facts by their ids
@@ -8,15 +8,17 @@ KEYS
   4  postings  hash  the facts by their terms; the fields with # are no terms
   5  used      zset  when facts were last found
   6  uses      hash  how often
-  7  vector    text* where its vector would lie, in each space
+  7  vector    text* where a vector of it may lie, as lib/facts_vectors.lua says
 
 ARGV
-  1  id     text   of the fact
-  2  space  text*  in the order of their keys
+  1  id      text   of the fact
+  2  engine  text*  whose vectors these are, in the order of their keys
 
-RETURNS {dropped, place, ...}
-  dropped  int   vectors that it had though it is no fact any more
-  place    text  the name of a key in which it still stands; of the fact itself, "facts"
+RETURNS {is_fact, has_words, vectors, others}
+  is_fact    int  1 where it is there, so that nothing was dropped
+  has_words  int  1 where terms have it, though it is gone: the facts themselves are lost
+  vectors    int  dropped
+  others     int  entries dropped in other keys
 ]]
 --# include facts_vectors
 --# include facts_postings
@@ -29,45 +31,36 @@ local used = KEYS[5]
 local uses = KEYS[6]
 local first_of_vector = 7
 local id = ARGV[1]
-local first_of_space = 2
+local first_of_engine = 2
 
-local function says_something()
-  for _, known in ipairs(redis.call("HVALS", norms)) do
-    if known == id then
-      return true
+local function drop_norm()
+  local all = redis.call("HGETALL", norms)
+  for place = 1, #all, 2 do
+    if all[place + 1] == id then
+      return redis.call("HDEL", norms, all[place])
     end
   end
-  return false
+  return 0
 end
 
 local function has_words()
   local all = redis.call("HGETALL", postings)
   for place = 1, #all, 2 do
     if string.sub(all[place], 1, 1) ~= "#" and record_of(all[place + 1], id) then
-      return true
+      return 1
     end
   end
-  return false
+  return 0
 end
 
-local answer = { 0 }
-local function note(place, stands)
-  if stands then
-    table.insert(answer, place)
-  end
+if redis.call("HEXISTS", facts, id) == 1 then
+  return { 1, 0, 0, 0 }
 end
-
-note("facts", redis.call("HEXISTS", facts, id) == 1)
-if #answer > 1 then
-  return answer
+local vectors = 0
+for at = first_of_engine, #ARGV do
+  local key = KEYS[first_of_vector + at - first_of_engine]
+  vectors = vectors + drop_vector(ARGV[at], key, id)
 end
-note("order", redis.call("ZSCORE", order, id))
-note("norms", says_something())
-note("postings", has_words())
-note("used", redis.call("ZSCORE", used, id))
-note("uses", redis.call("HEXISTS", uses, id) == 1)
-for at = first_of_space, #ARGV do
-  local key = KEYS[first_of_vector + at - first_of_space]
-  answer[1] = answer[1] + drop_vector(ARGV[at], key, id)
-end
-return answer
+local others = redis.call("ZREM", order, id) + redis.call("ZREM", used, id)
+  + redis.call("HDEL", uses, id) + drop_norm()
+return { 0, has_words(), vectors, others }

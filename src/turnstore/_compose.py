@@ -81,9 +81,11 @@ def compose(  # noqa: PLR0913 - a request, and all that it meets
             raise ValueError(msg)
         continued = newest
     elif resumed and groups:
-        # The model goes on with its own last message, so what it says belongs to that turn.
+        # The model goes on with its own last message, so what it says belongs to that turn; a
+        # turn has one format.
         newest = groups[-1]
-        if newest.complete and rules.is_reply(newest.messages[-1]):
+        _, format_, _ = past_shown.pieces[-1]
+        if newest.complete and rules.is_reply(newest.messages[-1]) and format_ == rules.name:
             continued = newest
     past: list[Message] = []
     for group in groups:

@@ -21,7 +21,16 @@ from ._keys import Keys, OwnerKeys, literal
 from .errors import ServerError, UnavailableError, UnsupportedError
 from .results import Erasure
 
-__all__ = ["ERASERS", "Eraser", "erase", "erase_conversation", "has_more", "keep_closed", "scan"]
+__all__ = [
+    "ERASERS",
+    "Eraser",
+    "erase",
+    "erase_conversation",
+    "has_more",
+    "keep_closed",
+    "keys_of",
+    "scan",
+]
 
 log = logging.getLogger("turnstore")
 
@@ -147,10 +156,7 @@ def _erase_some(
 
 def _sweep(keys: OwnerKeys, number: int) -> Flow[int]:
     """Look at every key there is, and delete what is the owner's and no list knows."""
-    before, brace, tag = keys.tag.partition(b":{")
-    # Parts that are indexed by the server have a letter behind the version, as in `:1f:{`.
-    pattern = literal(before) + b"*" + brace + tag + b"*"
-    ours = re.compile(re.escape(before) + b"[a-z]*" + re.escape(brace + tag))
+    pattern, ours = _all_of(keys)
     state: int = _CLOSED
     for _ in range(_TRIES):
         rest, at = set[bytes](), None
@@ -171,6 +177,21 @@ def _sweep(keys: OwnerKeys, number: int) -> Flow[int]:
                 return state
     msg = f"erase of {keys}: keys of the owner come again and again; who writes them?"
     raise ServerError(msg)
+
+
+def _all_of(keys: OwnerKeys) -> tuple[bytes, re.Pattern[bytes]]:
+    """Give what all keys of an owner are like: for a SCAN, which finds more, and exactly."""
+    before, brace, tag = keys.tag.partition(b":{")
+    # Parts that are indexed by the server have a letter behind the version, as in `:1f:{`.
+    pattern = literal(before) + b"*" + brace + tag + b"*"
+    return pattern, re.compile(re.escape(before) + b"[a-z]*" + re.escape(brace + tag))
+
+
+def keys_of(operation: str, keys: OwnerKeys) -> Flow[list[bytes]]:
+    """Look at every key there is, for those of an owner."""
+    pattern, ours = _all_of(keys)
+    found = yield from scan(operation, keys.generation, pattern)
+    return [key for key in found if ours.match(key)]
 
 
 @in_steps

@@ -316,3 +316,14 @@ def test_an_open_call_of_another_format_cannot_be_continued() -> None:
     )
     with pytest.raises(ValueError, match="tool result for 1"):
         plan(past, [result("1")], other="text")
+
+
+@pytest.mark.parametrize("rules", ["anthropic.messages", "railtracks"])
+def test_a_turn_of_another_format_is_not_gone_on_with(rules: str) -> None:
+    """The messages of a turn are of one format: else nobody could read them together."""
+    ours = history([user("q"), assistant("a")], format_=rules)
+    assert plan(ours, [system("s")], rules=rules).continued == [user("q"), assistant("a")]
+    theirs = history([user("q"), assistant("a")], format_="other")
+    planned = plan(theirs, [system("s")], rules=rules, other="text")
+    assert (planned.new, planned.continued) == ([], None)
+    assert len(planned.send) == 3

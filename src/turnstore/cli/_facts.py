@@ -69,13 +69,13 @@ def erase(options: argparse.Namespace, terminal: Terminal) -> int:
     """
     with opened(options) as store:
         kept = _facts_of(store)
-        said = _said(kept, options)
-        if said is None and not options.verify:
+        kind, said = _there(kept, options)
+        if not kind and not options.verify:
             terminal.fail(f"no fact {options.fact} {whose(options)}")
             return 1
-        what = f"the fact {options.fact} {whose(options)}{said or ', which is not there,'}"
+        what = f"the {kind or 'fact'} {options.fact} {whose(options)}, {said},"
         if options.dry_run:
-            count = json.dumps({"facts": 1})
+            count = json.dumps({f"{kind}s": 1})
             terminal.line(count if options.json else f"{what} would be erased")
             return 0
         if not confirmed(f"{what} will be erased for good.", options, terminal):
@@ -87,13 +87,16 @@ def erase(options: argparse.Namespace, terminal: Terminal) -> int:
     return 0 if receipt else 1
 
 
-def _said(kept: Facts, options: argparse.Namespace) -> str | None:
-    """Give what a fact says, for a question; None where there is none."""
+def _there(kept: Facts, options: argparse.Namespace) -> tuple[str, str]:
+    """Give what a fact is, as a receipt has it, and what it says; nothing where there is none."""
     try:
         fact = kept.get(options.owner, options.fact)
     except CorruptTurnError:
-        return ", which cannot be read,"
-    return None if fact is None else f', "{one_line(fact.text)}",'
+        return "fact", "which cannot be read"
+    if fact is None:
+        return "", "which is not there"
+    kind = "exchange" if fact.kind == "exchange" else "fact"
+    return kind, f'"{one_line(fact.text)}"'
 
 
 def _facts_of(store: Store) -> Facts:

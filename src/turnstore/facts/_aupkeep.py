@@ -55,24 +55,26 @@ class AsyncUpkeep:
         Args:
             owner: Whose it is.
             id: Of the fact.
-            verify: Look for it afterwards wherever there are ids of facts, in every space that a
-                register or an index knows and at every key of the server, until nothing is found.
+            verify: Look for it afterwards in every space, every index and at every key of the
+                server, until neither text nor words, vector or times of it are found.
 
         Returns:
             The receipt, which is true where the owner had such a fact: its `parts` count it as
             one of `facts` or of `exchanges`, and with `verify` also `vectors` that it had left.
+            Its id may still be named by the log of extractions and by facts that it superseded.
 
         Raises:
             TypeError, ValueError: An argument is of no use; nothing was removed.
-            FormatError: A later version has written it; it was left as it is.
+            FormatError: A later version has written it, or with `verify`, facts of the store are
+                where only a later version finds them; it was left as it is.
             CorruptTurnError: A part of the owner's facts is lost, as by eviction, so that something
                 of it may be left; `store.erase` removes all.
             ErasedError, ServerError: As for `add`.
 
         Cost:
             Three round trips. Of a fact that cannot be read, all words of the owner are looked
-            through. With `verify` two more, which look through these words too, one for each
-            1,000 keys of the server, and one for each space of a search index.
+            through. With `verify` two more, of which one looks through these words too, one
+            for each 1,000 keys of the server, and one for each space of a search index.
 
         Example:
             >>> id = (await facts.add("ada", "Ada likes tea.")).id

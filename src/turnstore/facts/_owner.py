@@ -108,11 +108,6 @@ class OwnerPlace:
             return self.vectors(token)
         return self.ground.documents(digest) + f"{self.digest}}}:{id}".encode()
 
-    def documents(self, id: str) -> bytes:  # noqa: A002 - the name of the field
-        """Give the pattern of the keys of a fact's documents, in whatever index."""
-        before, _, tag = self.ground.documents("").rpartition(b":{")
-        return literal(before) + b"*" + literal(b":{" + tag + f"{self.digest}}}:{id}".encode())
-
     def index(self, token: str) -> bytes:
         """Name the search index of a space."""
         return self.ground.index(token.split(":")[1])

@@ -63,7 +63,7 @@ OPERATIONS: dict[str, tuple[Doing, list[str]]] = {
     "forget": (lambda facts, id_: facts.forget("ada", id_), [SCRIPT, SCRIPT, SCRIPT]),
     "forget, and look": (
         lambda facts, id_: facts.forget("ada", id_, verify=True),
-        [SCRIPT, SCRIPT, SCRIPT, "HKEYS", SCRIPT, "SCAN", DOCUMENTS],
+        ["HKEYS", SCRIPT, SCRIPT, SCRIPT, "SCAN", SCRIPT, DOCUMENTS],
     ),
     "forget_conversation": (
         lambda facts, _: facts.forget_conversation("ada", "c"),

@@ -173,13 +173,13 @@ def _there(
         strict=False,
     )
     for id_, raw, when, packed, before, after in rows:
-        if raw:
+        if raw is not None:
             yield id_, raw, (int(float(when)) if when else None, packed or b"", before, after)
 
 
 def _read_page(reply: list[bytes]) -> list[Record]:
     pairs = zip(reply[::2], reply[1::2], strict=True)
-    return [decode(id_.decode(), raw) for id_, raw in pairs if raw]
+    return [decode(id_.decode(), raw) for id_, raw in pairs if raw is not None]
 
 
 def texts(reply: Iterable[bytes]) -> list[str]:

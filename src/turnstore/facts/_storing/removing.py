@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnstore._calls import Call, Flow, in_steps
-from turnstore._erasing import scan
-from turnstore.errors import CorruptTurnError, ServerError
+from turnstore._erasing import keys_of
+from turnstore.errors import CorruptTurnError, FormatError, ServerError
 from turnstore.results import Erasure
 
 from .._owner import OwnerPlace, script_call
@@ -16,7 +17,7 @@ from ..engines import documents_of
 from .adding import check_id
 from .commit import Discard, again
 from .forgetting import make_changes, remove
-from .reading import read_records, texts
+from .reading import read_records
 
 if TYPE_CHECKING:
     from .base import Base
@@ -25,10 +26,12 @@ __all__ = ["forget"]
 
 _FORGET = "forget"
 _TRIES = 5
+_CURRENT = b"current"  # of the register: which space is searched
+_SPACE = re.compile(r"(plain|vectorset|search):\w+")
 
 
 class _Left(NamedTuple):
-    """What there was of a fact that is removed: vectors that were dropped, and whether it ends."""
+    """What was found of a fact that had been removed: vectors that were dropped, or more."""
 
     vectors: int
     is_more: bool
@@ -45,19 +48,22 @@ def forget(
     """Remove a fact, readable or not: three calls; with `verify` it is looked for until it is gone.
 
     Raises:
+        FormatError: The facts of the store are in a space that only a later version knows.
         CorruptTurnError: Something of it is left, as a part of the owner's facts is lost.
         ServerError: Something of it comes again and again.
     """
     place = base.ground.owner(owner)
     check_id(id)
+    spaces = (yield from _spaces(place)) if verify else []
     parts = Counter[str]()
     for _ in range(_TRIES):
         removed = yield from _remove(place, id, base.settings.ttl_ms)
         parts[removed] += bool(removed)
-        left = (yield from _sweep(place, id)) if verify else _Left(0, is_more=False)
+        left = (yield from _sweep(place, id, spaces)) if verify else _Left(0, is_more=False)
         parts["vectors"] += left.vectors
         if not (left.vectors or left.is_more):
-            return Erasure(0, 0, 0, 0, verify, {name: n for name, n in parts.items() if n})
+            counted = {name: n for name, n in parts.items() if n}
+            return Erasure(0, 0, 0, 0, verified=bool(verify), parts=counted)
     msg = f"forget of fact {id} of {place.keys}: something of it comes again and again"
     raise ServerError(msg)
 
@@ -74,32 +80,56 @@ def _remove(place: OwnerPlace, id_: str, ttl_ms: int) -> Flow[str]:
         return "facts" if "1" in (yield from again(discard, ("spaces",))) else ""
 
 
-def _sweep(place: OwnerPlace, id_: str) -> Flow[_Left]:
-    """Look for a removed fact wherever there are ids of facts, and drop vectors that it left."""
-    known: list[str] = yield Call(
-        _FORGET, (place.ground.registry,), "hkeys", (), writes=False, read=texts
+def _spaces(place: OwnerPlace) -> Flow[list[str]]:
+    """Read in which spaces the facts of the store are.
+
+    Raises:
+        FormatError: It says what this version does not know.
+    """
+    names: list[bytes] = yield Call(
+        _FORGET, (place.ground.registry,), "hkeys", (), writes=False, read=list
     )
-    spaces = [token for token in known if ":" in token]  # not "current"
-    keys = [place.vector(token, id_) for token in spaces]
-    dropped, *stands = yield script_call(
-        "facts_traces", place, {"id": id_}, list, more_keys=keys, more=spaces, operation=_FORGET
+    spaces = [name.decode("ascii", "replace") for name in names if name != _CURRENT]
+    for token in spaces:
+        if _SPACE.match(token) is None:
+            msg = (
+                f"forget of {place.keys}: the register of the store names a space {token!r}, which "
+                "this version does not know, so that it cannot look there. Nothing was removed"
+            )
+            raise FormatError(msg)
+    return spaces
+
+
+def _sweep(place: OwnerPlace, id_: str, spaces: list[str]) -> Flow[_Left]:
+    """Look for a removed fact wherever it may have left something, and drop that."""
+    places = {place.vector(token, id_): token.partition(":")[0] for token in spaces}
+    # Where a register was lost, it does not know of all spaces.
+    for key in (yield from keys_of(_FORGET, place.owner_keys)):
+        if key.endswith(b"}:" + id_.encode()):
+            places[key] = "search"
+        elif key.startswith(place.keys.facts + b":vectors:"):
+            places[key] = "plain"
+        elif key.startswith(place.keys.facts + b":vset:"):
+            places[key] = "vectorset"
+    is_fact, has_words, vectors, others = yield script_call(
+        "facts_traces",
+        place,
+        {"id": id_},
+        list,
+        more_keys=list(places),
+        more=list(places.values()),
+        operation=_FORGET,
     )
-    if stands == [b"facts"]:
-        return _Left(0, is_more=True)
-    if stands:
+    if has_words:
         msg = (
-            f"forget of fact {id_} of {place.keys}: it was removed, but its id still stands in "
-            f"{', '.join(map(bytes.decode, stands))}: a part of the owner's facts is lost, as by "
-            "eviction. store.erase(owner) removes all of them"
+            f"forget of fact {id_} of {place.keys}: it is not there, but its words are: the facts "
+            "themselves are lost, as by eviction. store.erase(owner) removes all that is left"
         )
         raise CorruptTurnError(msg)
-    # Documents of an index that no register knows any more.
-    strays = yield from scan(_FORGET, place.keys.facts, place.documents(id_))
-    if strays:
-        dropped += yield Call(_FORGET, tuple(strays), "unlink", (), writes=True, read=int)
     counted = 0
-    for token, key in zip(spaces, keys, strict=True):
+    for token in spaces:
         if token.startswith("search:"):
+            key = place.vector(token, id_)
             found = yield from documents_of(place.index(token), place.digest, 0, key=key)
             counted += found.total
-    return _Left(dropped, is_more=bool(counted))
+    return _Left(vectors, is_more=bool(is_fact or others or counted))
