@@ -237,11 +237,13 @@ class Machine(RuleBasedStateMachine):
             known.valid_to, known.expired = end, True
             model.free(id_)
 
-    @rule(on_async=either, owner=owners, data=st.data())
-    def forget(self, *, on_async: bool, owner: str, data: st.DataObject) -> None:
+    @rule(on_async=either, owner=owners, verify=st.booleans(), data=st.data())
+    def forget(self, *, on_async: bool, owner: str, verify: bool, data: st.DataObject) -> None:
         id_ = self._some_id(owner, data)
         model = self._models[owner]
-        assert self._do(on_async, "forget", owner, id_) == (id_ in model.facts)
+        receipt = self._do(on_async, "forget", owner, id_, verify=verify)
+        assert receipt.verified == verify
+        assert bool(receipt) == (sum(receipt.parts.values()) == 1) == (id_ in model.facts)
         if id_ in model.facts:
             model.remove(id_)
 
