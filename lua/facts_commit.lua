@@ -55,6 +55,7 @@ ERRORS
 --# include facts_postings
 --# include facts_unpost
 --# include facts_vectors
+--# include facts_norms
 --# include facts_known
 --# include facts_changes
 --# include facts_checks

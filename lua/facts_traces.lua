@@ -20,6 +20,7 @@ RETURNS {is_fact, has_words, vectors, others}
   vectors    int  dropped
   others     int  entries dropped in other keys
 ]]
+--# include facts_norms
 --# include facts_vectors
 --# include facts_postings
 --# include facts_unpost
@@ -33,26 +34,6 @@ local first_of_vector = 7
 local id = ARGV[1]
 local first_of_engine = 2
 
-local function drop_norm()
-  local all = redis.call("HGETALL", norms)
-  for place = 1, #all, 2 do
-    if all[place + 1] == id then
-      return redis.call("HDEL", norms, all[place])
-    end
-  end
-  return 0
-end
-
-local function has_words()
-  local all = redis.call("HGETALL", postings)
-  for place = 1, #all, 2 do
-    if string.sub(all[place], 1, 1) ~= "#" and record_of(all[place + 1], id) then
-      return 1
-    end
-  end
-  return 0
-end
-
 if redis.call("HEXISTS", facts, id) == 1 then
   return { 1, 0, 0, 0 }
 end
@@ -62,5 +43,9 @@ for at = first_of_engine, #ARGV do
   vectors = vectors + drop_vector(ARGV[at], key, id)
 end
 local others = redis.call("ZREM", order, id) + redis.call("ZREM", used, id)
-  + redis.call("HDEL", uses, id) + drop_norm()
-return { 0, has_words(), vectors, others }
+  + redis.call("HDEL", uses, id) + free_norm(norms, norm_of(norms, id), id)
+local has_words = 0
+each_posted(postings, function(_, records)
+  has_words = record_of(records, id) and 1 or has_words
+end)
+return { 0, has_words, vectors, others }

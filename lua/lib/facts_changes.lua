@@ -31,7 +31,7 @@ local function replace_fact(keys, change, spaces, owner)
   if not old then
     return "0"
   end
-  free_norm(keys, old, change.id)
+  free_norm(keys.norms, old.norm, change.id)
   write_fact(keys, change, fact)
   if change.vector ~= "" then
     unpost(keys.postings, { posted(change, old) })
@@ -55,7 +55,7 @@ local function remove_fact(keys, change, spaces)
     return "0"
   end
   local fact = parse_fact(text) or damaged(keys, change.id)
-  free_norm(keys, fact, change.id)
+  free_norm(keys.norms, fact.norm, change.id)
   redis.call("HDEL", keys.facts, change.id)
   redis.call("ZREM", keys.order, change.id)
   redis.call("ZREM", keys.used, change.id)

@@ -8,19 +8,7 @@ end
 
 -- What else has it tells of a fact that cannot be read what it says; its terms are looked for.
 local function damaged(keys, id)
-  local norms = redis.call("HGETALL", keys.norms)
-  for place = 2, #norms, 2 do
-    if norms[place] == id then
-      return { norm = norms[place - 1], terms = -1 }
-    end
-  end
-  return { norm = "-", terms = -1 }
-end
-
-local function free_norm(keys, fact, id)
-  if redis.call("HGET", keys.norms, fact.norm) == id then
-    redis.call("HDEL", keys.norms, fact.norm)
-  end
+  return { norm = norm_of(keys.norms, id), terms = -1 }
 end
 
 -- One that later news has closed does not stand for what it says any more.
@@ -80,7 +68,7 @@ local function close_fact(keys, change, spaces)
   if expired == OPEN then
     redis.call("HSETNX", keys.norms, fact.norm, change.id)
   else
-    free_norm(keys, fact, change.id)
+    free_norm(keys.norms, fact.norm, change.id)
   end
   write_changed(keys.facts, change.id, fact)
   for place, space in ipairs(spaces) do

@@ -15,6 +15,16 @@ local function each_term(list, extra, act)
   end
 end
 
+-- Calls a function with each term that there is, and its records.
+local function each_posted(key, act)
+  local all = redis.call("HGETALL", key)
+  for place = 1, #all, 2 do
+    if string.sub(all[place], 1, 1) ~= "#" then
+      act(all[place], all[place + 1])
+    end
+  end
+end
+
 local function count_fact(key, facts, length)
   redis.call("HINCRBY", key, "#n", facts)
   redis.call("HINCRBY", key, "#l", string.format("%d", length)) -- "-0" would be no integer

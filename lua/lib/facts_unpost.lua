@@ -60,11 +60,10 @@ local function unpost(key, facts)
       table.insert(others, fact)
     end
   end
-  local all = #others > 0 and redis.call("HGETALL", key) or {}
-  for place = 1, #all, 2 do
-    if string.sub(all[place], 1, 1) ~= "#" then
-      unpost_term(key, all[place], all[place + 1], others)
-    end
+  if #others > 0 then
+    each_posted(key, function(term, records)
+      unpost_term(key, term, records, others)
+    end)
   end
   for _, fact in ipairs(facts) do
     length = length + (fact.length or 0)

@@ -96,7 +96,7 @@ def erase(keys: OwnerKeys, erasers: Sequence[Eraser], *, verify: bool) -> Flow[E
                 continue
             if ended == _HAS_ENDED:
                 conversations, turns, messages, removed = counts
-                return Erasure(conversations, turns, messages, removed, verify, _some(parts))
+                return Erasure(conversations, turns, messages, removed, verify, dict(+parts))
         log.info("an erasure of %s was held up, and is begun again", keys)
     why = "was held up for seconds, so that others may have written meanwhile"
     if overtaken:
@@ -223,7 +223,7 @@ def erase_conversation(keys: Keys, erasers: Sequence[Eraser], *, verify: bool) -
         parts.update(found)
         is_empty = not (cleared.keys or swept or found.total())
         if not verify or (tried and is_empty):
-            return Erasure(int(turns > 0), turns, messages, removed, verify, _some(parts))
+            return Erasure(int(turns > 0), turns, messages, removed, verify, dict(+parts))
     msg = f"erase of {keys}: something of it comes again and again; who writes it?"
     raise ServerError(msg)
 
@@ -252,11 +252,6 @@ def _check_alone(keys: Keys, owner: OwnerKeys, state: str) -> Flow[None]:
 def has_more(owner: OwnerKeys) -> Call:
     """Ask whether an owner has more than conversations."""
     return Call("erase", owner.signs, "exists", (), writes=False, read=bool)
-
-
-def _some(parts: Counter[str]) -> dict[str, int]:
-    """Give what was deleted of what there can be."""
-    return {name: deleted for name, deleted in parts.items() if deleted}
 
 
 def scan(operation: str, key: bytes, pattern: bytes) -> Flow[set[bytes]]:

@@ -101,6 +101,18 @@ class OwnerPlace:
         part = "vectors" if engine == "plain" else "vset"
         return self.keys.facts + f":{part}:{digest}".encode()
 
+    def engine_at(self, key: bytes, id: str) -> str:  # noqa: A002 - the name of the field
+        """Name the engine that may have a vector of a fact in a key of the owner; empty for none.
+
+        Args:
+            key: The owner's.
+            id: Of the fact.
+        """
+        for engine, part in (("plain", b":vectors:"), ("vectorset", b":vset:")):
+            if key.startswith(self.keys.facts + part):
+                return engine
+        return "search" if key.endswith(b"}:" + id.encode()) else ""
+
     def vector(self, token: str, id: str) -> bytes:  # noqa: A002 - the name of the field
         """Name the key in which the vector of a fact lies."""
         engine, digest, *_ = token.split(":")

@@ -13,7 +13,7 @@ from turnstore.errors import CorruptTurnError, FormatError, ServerError
 from turnstore.results import Erasure
 
 from .._owner import OwnerPlace, script_call
-from ..engines import documents_of
+from ..engines import ENGINES, documents_of
 from .adding import check_id
 from .commit import Discard, again
 from .forgetting import make_changes, remove
@@ -27,7 +27,7 @@ __all__ = ["forget"]
 _FORGET = "forget"
 _TRIES = 5
 _CURRENT = b"current"  # of the register: which space is searched
-_SPACE = re.compile(r"(plain|vectorset|search):\w+")
+_SPACE = re.compile(rf"({'|'.join(one.name for one in ENGINES)}):\w+")
 
 
 class _Left(NamedTuple):
@@ -62,8 +62,7 @@ def forget(
         left = (yield from _sweep(place, id, spaces)) if verify else _Left(0, is_more=False)
         parts["vectors"] += left.vectors
         if not (left.vectors or left.is_more):
-            counted = {name: n for name, n in parts.items() if n}
-            return Erasure(0, 0, 0, 0, verified=bool(verify), parts=counted)
+            return Erasure(0, 0, 0, 0, verified=bool(verify), parts=dict(+parts))
     msg = f"forget of fact {id} of {place.keys}: something of it comes again and again"
     raise ServerError(msg)
 
@@ -105,12 +104,8 @@ def _sweep(place: OwnerPlace, id_: str, spaces: list[str]) -> Flow[_Left]:
     places = {place.vector(token, id_): token.partition(":")[0] for token in spaces}
     # Where a register was lost, it does not know of all spaces.
     for key in (yield from keys_of(_FORGET, place.owner_keys)):
-        if key.endswith(b"}:" + id_.encode()):
-            places[key] = "search"
-        elif key.startswith(place.keys.facts + b":vectors:"):
-            places[key] = "plain"
-        elif key.startswith(place.keys.facts + b":vset:"):
-            places[key] = "vectorset"
+        if engine := place.engine_at(key, id_):
+            places[key] = engine
     is_fact, has_words, vectors, others = yield script_call(
         "facts_traces",
         place,

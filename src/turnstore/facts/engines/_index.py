@@ -113,10 +113,8 @@ def drop(index: bytes) -> Flow[None]:
     """Drop an index and leave its documents: one call; a server without indexes has none."""
     try:
         yield Call("index", (index,), "ft.dropindex", (), writes=True, read=bool)
-    except UnsupportedError:
-        pass
     except ServerError as error:
-        if not is_unknown(error):
+        if not _is_missing(error):
             raise
 
 
@@ -185,10 +183,8 @@ def of_owner(
         found: Found = yield Call(
             "index", (index,), "ft.search", arguments, writes=False, read=read_found
         )
-    except UnsupportedError:  # facts were moved here from a server that has indexes
-        return Found(0, {}, has_warnings=True)
     except ServerError as error:
-        if is_unknown(error):
+        if _is_missing(error):
             return Found(0, {}, has_warnings=True)
         raise
     return found
@@ -224,6 +220,11 @@ def _vector(fields: Any) -> bytes | None:
 def is_unknown(error: ServerError) -> bool:
     """Tell whether the server says that it has no such index."""
     return type(error) is ServerError and _UNKNOWN.search(str(error.__cause__)) is not None
+
+
+def _is_missing(error: ServerError) -> bool:
+    """Tell whether there is no such index: also on a server without any, to which facts moved."""
+    return isinstance(error, UnsupportedError) or is_unknown(error)
 
 
 def _differing(found: dict[str, Any], wanted: Index) -> Iterator[str]:
